@@ -1,0 +1,8 @@
+"""``avahi-gpu doctor``."""
+
+from __future__ import annotations
+
+
+def command() -> None:
+    """Not written yet."""
+    raise NotImplementedError

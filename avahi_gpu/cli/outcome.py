@@ -1,0 +1,49 @@
+"""How every command ends: one result on stdout, errors as sentences on stderr, the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+import typer
+
+from avahi_gpu.errors import AvahiGpuError, ExitCode
+from avahi_gpu.render.text import console, describe_error
+from avahi_gpu.result import Result, failed
+
+
+def finish(result: Result, *, as_json: bool, show: Callable[[Result], None]) -> NoReturn:
+    """Print ``result`` (its envelope under ``--json``, else by ``show``) and end with its exit code."""
+    if as_json:
+        sys.stdout.write(json.dumps(result.envelope(), ensure_ascii=False) + "\n")
+    else:
+        show(result)
+        for error in result.errors:
+            tell_error(error)
+    sys.stdout.flush()
+    raise typer.Exit(int(result.exit_code))
+
+
+def tell_error(error: AvahiGpuError) -> None:
+    """Print an error's sentences on stderr, red on a terminal."""
+    console(sys.stderr).print(f"avahi-gpu: {describe_error(error)}", style="red")
+
+
+@contextmanager
+def guarded(command: str, *, as_json: bool = False) -> Iterator[None]:
+    """Turn our errors and Ctrl-C inside the block into the command's end, without a traceback."""
+    try:
+        yield
+    except AvahiGpuError as error:
+        finish(failed(command, error), as_json=as_json, show=lambda _: None)
+    except KeyboardInterrupt:
+        console(sys.stderr).print("avahi-gpu: interrupted")
+        raise typer.Exit(int(ExitCode.INTERRUPTED)) from None
+    except BrokenPipeError:
+        # the reader of our output has gone (`avahi-gpu peers | head -1`): nothing to tell anybody
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(int(ExitCode.FINE)) from None

@@ -1,0 +1,8 @@
+"""``avahi-gpu undo``."""
+
+from __future__ import annotations
+
+
+def command() -> None:
+    """Not written yet."""
+    raise NotImplementedError

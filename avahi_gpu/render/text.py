@@ -1,0 +1,42 @@
+"""Words for people: safe to print, and coloured only on a terminal."""
+
+from __future__ import annotations
+
+import sys
+from typing import TextIO
+
+from rich.console import Console
+
+from avahi_gpu.errors import AvahiGpuError
+
+PRINTABLE_LIMIT = 256  # characters of one value from outside: longer tells nobody anything
+
+
+def printable(text: str, limit: int = PRINTABLE_LIMIT) -> str:
+    """Return ``text`` with every character that could steer a terminal shown as ``\\xNN`` or ``\\uNNNN``.
+
+    What comes from the network or from files may hold escape sequences or bidirectional overrides.
+    """
+    shown = "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text[:limit]
+    )
+    return shown + ("…" if len(text) > limit else "")
+
+
+def console(stream: TextIO | None = None) -> Console:
+    """Return a console on ``stream`` (stdout by default) that neither wraps nor highlights on a pipe."""
+    stream = stream or sys.stdout
+    return Console(file=stream, highlight=False, soft_wrap=not stream.isatty(), emoji=False, markup=False)
+
+
+def describe_error(error: AvahiGpuError) -> str:
+    """Return one sentence of what is and, on a second line, one of what to do."""
+    message = printable(error.message, 2000)
+    return f"{message}\n  {printable(error.hint, 2000)}" if error.hint else message
+
+
+def join_names(names: list[str]) -> str:
+    """Return names as a person writes them: ``a, b and c``."""
+    if len(names) < 2:
+        return "".join(names)
+    return ", ".join(names[:-1]) + " and " + names[-1]
