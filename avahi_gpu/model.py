@@ -203,6 +203,8 @@ class Facts:
     gpus: tuple[Gpu, ...] | None
     versions: Versions
     gpu_error: str = ""  # why the GPUs could not be read, '' where that is normal
+    wanted_peers: tuple[str, ...] = ()  # names of nodes that the user said must be there
+    node_id: str = ""  # what we publish as our id; '' without a machine id
 
 
 # --- findings and changes --------------------------------------------------------------------------------

@@ -1,0 +1,86 @@
+"""3xx: the system bus and avahi-daemon."""
+
+from __future__ import annotations
+
+from avahi_gpu.checks import fixes
+from avahi_gpu.checks.outcome import Outcome, error, ok, unknown
+from avahi_gpu.checks.registry import check
+from avahi_gpu.model import Facts
+
+# Avahi's own states of its server object (avahi-common/defs.h)
+RUNNING = 2
+STATES = {0: "invalid", 1: "registering", 2: "running", 3: "collision", 4: "failure"}
+NO_PACKAGE_MANAGER = "install it by hand: no package manager that avahi-gpu knows is on this machine"
+
+
+@check("AG301", slug="system-bus", area="host", says="the D-Bus system bus answers", setup=True)
+def system_bus(facts: Facts) -> Outcome:
+    """Everything else asks Avahi over this bus."""
+    daemon = facts.daemon
+    if daemon.bus_reachable:
+        return ok()
+    evidence = [daemon.bus_error] if daemon.bus_error else []
+    if facts.packages.get("dbus") is False:
+        return error(
+            "the D-Bus system bus is not installed",
+            evidence,
+            fix=fixes.install("dbus", facts),
+            hint=NO_PACKAGE_MANAGER if facts.package_manager is None else "",
+        )
+    return error("the D-Bus system bus does not answer", evidence, fix=fixes.start_bus(facts))
+
+
+@check("AG302", slug="avahi-installed", area="host", says="avahi-daemon is installed", setup=True)
+def avahi_installed(facts: Facts) -> Outcome:
+    """Installed is what a package says, or a daemon that answers."""
+    if facts.daemon.installed or facts.daemon.on_bus:
+        return ok(f"avahi {facts.daemon.version}" if facts.daemon.version else "found on disk")
+    fix = fixes.install("avahi", facts)
+    return error("avahi-daemon is not installed", fix=fix, hint="" if fix else NO_PACKAGE_MANAGER)
+
+
+@check(
+    "AG304",
+    slug="avahi-running",
+    area="host",
+    says="avahi-daemon runs and is on the system bus",
+    needs=("AG301", "AG302", "AG303"),
+    setup=True,
+)
+def avahi_running(facts: Facts) -> Outcome:
+    """Running, reachable over the bus, and done with claiming its name."""
+    daemon = facts.daemon
+    if not daemon.on_bus:
+        if daemon.pid is not None:
+            return error(
+                "avahi-daemon runs, but not on the system bus",
+                [f"process {daemon.pid} runs, org.freedesktop.Avahi has no owner"],
+                fix=fixes.restart_avahi(facts),
+                hint="it was started before the bus, or on another bus",
+            )
+        return error(
+            "avahi-daemon does not run",
+            ["org.freedesktop.Avahi has no owner on the system bus"],
+            fix=fixes.start_avahi(facts),
+        )
+    if daemon.server_state is None:
+        return unknown("avahi-daemon is on the bus but did not tell its state")
+    if daemon.server_state != RUNNING:
+        state = STATES.get(daemon.server_state, str(daemon.server_state))
+        return error(
+            f"avahi-daemon is in state {state!r} and publishes nothing",
+            fix=fixes.restart_avahi(facts),
+            hint="if it says so again, read its log: journalctl -u avahi-daemon",
+        )
+    return ok(f"state running, process {daemon.pid}" if daemon.pid else "state running")
+
+
+@check("AG306", slug="machine-id", area="host", says="this machine has an id of its own")
+def machine_id(facts: Facts) -> Outcome:
+    """The node id that peers know us by is a hash of the machine id (machine-id(5))."""
+    if facts.machine_id:
+        return ok()
+    return error(
+        "/etc/machine-id is missing or empty, so this node has no id",
+        hint="run as root: systemd-machine-id-setup, or dbus-uuidgen --ensure=/etc/machine-id",
+    )

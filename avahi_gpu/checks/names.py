@@ -1,0 +1,175 @@
+"""1xx: names, from nsswitch.conf to what glibc answers."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+
+from avahi_gpu.checks.outcome import Outcome, error, info, ok, unknown, warn
+from avahi_gpu.checks.registry import check
+from avahi_gpu.model import Facts
+
+# an mDNS answer takes milliseconds from the cache and a quarter of a second from the network; what takes
+# longer waits for a DNS server: nss-mdns asks it for the SOA of "local" on every lookup
+SLOW_LOOKUP_S = 1.0
+# Avahi's alternative for a name that is taken: a trailing number is counted up, or "-2" appended
+_NUMBERED = re.compile(r"(.*?)-?(\d*)")
+
+
+@check("AG103", slug="hosts-loopback", area="names", says="the host name alone means a LAN address")
+def hosts_loopback(facts: Facts) -> Outcome:
+    """Debian writes ``127.0.1.1 hostname``: programs that look their own name up then offer loopback."""
+    lookup = facts.kernel_name
+    if lookup is None:
+        return unknown("nobody looked the host name up")
+    if not lookup.addresses:
+        return info(f"the host name {facts.hostname} alone does not resolve ({lookup.error})")
+    if any(_is_loopback(a) for a in lookup.addresses):
+        return info(
+            f"the host name {facts.hostname} alone means {', '.join(lookup.addresses)}, which no peer can reach",
+            _lines_with(facts.etc_hosts.content, facts.hostname),
+            hint="avahi-gpu launch passes addresses and is not hurt; a hand-written torchrun may be",
+        )
+    return ok(f"{lookup.name} is {', '.join(lookup.addresses)}")
+
+
+@check(
+    "AG105",
+    slug="own-name-resolves",
+    area="names",
+    says="glibc resolves this machine's .local name to a LAN address",
+    needs=("AG102", "AG104", "AG203", "AG304", "AG305"),
+)
+def own_name_resolves(facts: Facts) -> Outcome:
+    """The way of ssh, ping and every program that knows nothing of Avahi."""
+    lookup = facts.own_name
+    if lookup is None:
+        return unknown("nobody looked this machine's .local name up")
+    if not lookup.addresses:
+        return error(
+            f"glibc does not resolve {lookup.name}",
+            [f"{lookup.error or 'no answer'} after {lookup.elapsed_s:.1f} s", *_nameservers_say(facts)],
+            hint=_slow_hint(facts)
+            if lookup.elapsed_s > SLOW_LOOKUP_S
+            else "a DNS server that claims the domain local, or nscd or sssd with an old answer, can be the cause",
+        )
+    if all(_is_loopback(a) for a in lookup.addresses):
+        return error(
+            f"{lookup.name} means {', '.join(lookup.addresses)}, which no peer can reach",
+            _lines_with(facts.etc_hosts.content, lookup.name),
+            hint="take the .local name out of /etc/hosts: Avahi answers for it",
+        )
+    own = {a.ip.partition("%")[0] for i in facts.interfaces if i.link != "loopback" for a in i.addresses}
+    foreign = [a for a in lookup.addresses if a.partition("%")[0] not in own and not _is_loopback(a)]
+    if own and foreign:
+        return error(
+            f"{lookup.name} means {', '.join(foreign)}, which is no address of this machine",
+            _lines_with(facts.etc_hosts.content, lookup.name),
+            hint="look for the name in /etc/hosts; otherwise another machine has the same name",
+        )
+    return ok(f"{lookup.name} is {', '.join(lookup.addresses)}")
+
+
+@check(
+    "AG106",
+    slug="lookups-fast",
+    area="names",
+    says="looking a .local name up is fast",
+    needs=("AG105",),
+)
+def lookups_fast(facts: Facts) -> Outcome:
+    """nss-mdns asks DNS for the SOA of ``local`` first: a dead name server costs seconds for every name."""
+    lookup = facts.own_name
+    if lookup is None:
+        return unknown("nobody looked this machine's .local name up")
+    took = f"{lookup.name} took {lookup.elapsed_s:.2f} s"
+    if lookup.elapsed_s > SLOW_LOOKUP_S:
+        return warn(
+            f"looking {lookup.name} up took {lookup.elapsed_s:.1f} s",
+            [took, *_nameservers_say(facts)],
+            hint=_slow_hint(facts),
+        )
+    return ok(took)
+
+
+@check(
+    "AG107",
+    slug="published-name",
+    area="names",
+    says="the name that Avahi publishes is the host name",
+    needs=("AG304",),
+)
+def published_name(facts: Facts) -> Outcome:
+    """Where the name is taken Avahi counts up: a second gpu-node-1 poses as gpu-node-2."""
+    published = facts.daemon.host_name
+    kernel = facts.hostname.partition(".")[0]
+    if not published:
+        return unknown("avahi-daemon did not tell which name it publishes")
+    if published.lower() == kernel.lower():
+        return ok(f"{published}.local")
+    evidence = [f"host name: {kernel}", f"published: {published}.local"]
+    if _is_alternative(kernel, published):
+        return error(
+            f"another machine on the LAN has the name {kernel}, so this one is published as {published}",
+            evidence,
+            hint="give each machine a name of its own: hostnamectl set-hostname NAME, "
+            "then restart avahi-daemon; if no other machine has it, the restart alone heals it",
+        )
+    return warn(
+        f"Avahi publishes the name {published}, but the host name is {kernel}",
+        evidence,
+        hint="restart avahi-daemon after a change of the host name, or take host-name= out of avahi-daemon.conf",
+    )
+
+
+def nameservers(resolv_conf: bytes | None) -> list[str]:
+    """Return the name servers of a resolv.conf in their order (resolv.conf(5))."""
+    text = (resolv_conf or b"").decode("utf-8", "replace")
+    return re.findall(r"^nameserver[ \t]+(\S+)", text, re.MULTILINE)
+
+
+def _nameservers_say(facts: Facts) -> list[str]:
+    servers = nameservers(facts.resolv_conf.content)
+    return [f"/etc/resolv.conf: nameserver {', '.join(servers)}"] if servers else []
+
+
+def _slow_hint(facts: Facts) -> str:
+    servers = nameservers(facts.resolv_conf.content)
+    if not servers:
+        return "something before mDNS on the hosts line of nsswitch.conf waits for an answer"
+    return (
+        f"the DNS server {servers[0]} in /etc/resolv.conf probably does not answer: "
+        "correct or remove it; every lookup of a .local name asks it first"
+    )
+
+
+def _is_alternative(kernel: str, published: str) -> bool:
+    """Tell whether Avahi would have made ``published`` of ``kernel`` because that was taken."""
+    stem, number = _split_number(kernel)
+    other, higher = _split_number(published)
+    return stem.lower() == other.lower() and (higher or 0) > (number or 1)
+
+
+def _split_number(name: str) -> tuple[str, int | None]:
+    found = _NUMBERED.fullmatch(name)
+    if found is None or not found[2]:
+        return name, None
+    return found[1], int(found[2])
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def _lines_with(content: bytes | None, name: str) -> list[str]:
+    """Return the lines of /etc/hosts that name ``name``, numbered, at most three."""
+    lines = (content or b"").decode("utf-8", "replace").splitlines()
+    hits = [
+        f"/etc/hosts:{number}: {' '.join(line.split())}"
+        for number, line in enumerate(lines, 1)
+        if name.lower() in (word.lower() for word in line.partition("#")[0].split()[1:])
+    ]
+    return hits[:3]

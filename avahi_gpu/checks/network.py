@@ -1,0 +1,110 @@
+"""2xx: the interfaces that reach the LAN."""
+
+from __future__ import annotations
+
+from avahi_gpu.checks.outcome import Outcome, error, ok, unknown, warn
+from avahi_gpu.checks.registry import check
+from avahi_gpu.model import Facts, Interface
+
+MDNS_GROUP = "224.0.0.251"  # RFC 6762 section 3
+
+
+def describe_interface(interface: Interface) -> str:
+    """Return ``eth0 10.77.0.1/24 wired 1000 Mbit/s``."""
+    words = [interface.name]
+    words += [f"{a.ip}/{a.prefix}" for a in interface.addresses if a.scope == "global"]
+    words.append(interface.link)
+    if interface.speed_mbit:
+        words.append(f"{interface.speed_mbit} Mbit/s")
+    return " ".join(words)
+
+
+def usable_interfaces(facts: Facts) -> list[Interface]:
+    """Return the interfaces that can carry mDNS: up, with a carrier, multicast and a global address."""
+    return [i for i in _lan(facts) if i.up and i.running and i.multicast and _has_address(i)]
+
+
+@check("AG201", slug="lan-interface", area="network", says="a LAN interface is up and has an address")
+def lan_interface(facts: Facts) -> Outcome:
+    """Without one there is nobody to talk to."""
+    candidates = _lan(facts)
+    if not candidates:
+        return error(
+            "this machine has no LAN interface",
+            [f"{i.name}: {i.link}" for i in facts.interfaces],
+            hint="connect it to the network of the other machines",
+        )
+    ready = [i for i in candidates if i.up and i.running and _has_address(i)]
+    if ready:
+        return ok(*(describe_interface(i) for i in ready))
+    return error(
+        "no LAN interface is up with an address",
+        [f"{i.name}: {_why_not(i)}" for i in candidates],
+        hint="plug the cable in, or give the interface an address (DHCP or static)",
+    )
+
+
+@check(
+    "AG202",
+    slug="multicast",
+    area="network",
+    says="a LAN interface can multicast",
+    needs=("AG201",),
+)
+def multicast(facts: Facts) -> Outcome:
+    """mDNS is multicast: an interface without the flag carries none of it."""
+    ready = [i for i in _lan(facts) if i.up and i.running and _has_address(i)]
+    able = [i for i in ready if i.multicast]
+    if able:
+        return ok(*(i.name for i in able))
+    return error(
+        "no LAN interface can multicast, so nobody can be found",
+        [f"{i.name} lacks the MULTICAST flag" for i in ready],
+        hint=f"run as root: ip link set {ready[0].name} multicast on" if ready else "",
+    )
+
+
+@check(
+    "AG203",
+    slug="mdns-group",
+    area="network",
+    says=f"a LAN interface listens to the mDNS group {MDNS_GROUP}",
+    needs=("AG202", "AG304", "AG305"),
+)
+def mdns_group(facts: Facts) -> Outcome:
+    """avahi-daemon joins the group on every interface that it uses."""
+    able = usable_interfaces(facts)
+    if any(i.in_mdns_group for i in able):
+        outside = [i for i in able if i.in_mdns_group is False and i.link in ("wired", "wireless")]
+        if outside:
+            return warn(
+                "avahi-daemon does not listen on every LAN interface",
+                [f"{i.name} is not in {MDNS_GROUP}" for i in outside],
+                hint="peers that hang only on those interfaces are not seen; "
+                "see allow-interfaces and deny-interfaces in avahi-daemon.conf",
+            )
+        return ok(*(i.name for i in able if i.in_mdns_group))
+    if any(i.in_mdns_group is None for i in able):
+        return unknown("the multicast groups of the interfaces could not be read")
+    return error(
+        f"avahi-daemon listens on no LAN interface (nobody joined {MDNS_GROUP})",
+        [f"{i.name} is not in {MDNS_GROUP}" for i in able],
+        hint="allow-interfaces or deny-interfaces in avahi-daemon.conf may exclude it; "
+        "otherwise restart avahi-daemon",
+    )
+
+
+def _lan(facts: Facts) -> list[Interface]:
+    return [i for i in facts.interfaces if i.link not in ("loopback", "tunnel")]
+
+
+def _has_address(interface: Interface) -> bool:
+    return any(a.scope == "global" for a in interface.addresses)
+
+
+def _why_not(interface: Interface) -> str:
+    if not interface.up:
+        return "is down"
+    if not interface.running:
+        return "has no carrier"
+    return "has no address of its own"

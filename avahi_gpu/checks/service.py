@@ -1,0 +1,133 @@
+"""5xx: the static service file that tells the LAN of this node, avahi.service(5)."""
+
+from __future__ import annotations
+
+from avahi_gpu.checks.network import usable_interfaces
+from avahi_gpu.checks.outcome import Outcome, error, ok, unknown, warn
+from avahi_gpu.checks.registry import check
+from avahi_gpu.errors import MalformedInput
+from avahi_gpu.files import service_file
+from avahi_gpu.model import LOOPBACK_INDEX, NODE_SERVICE, SERVICE_FILE, Change, Facts, Fix
+
+READABLE_BY_ALL = 0o444  # avahi-daemon reads as the user avahi
+CHROOT = "/etc/avahi/"  # what avahi-daemon can see of the file system (Debian's default, avahi-daemon(8))
+
+
+@check(
+    "AG501", slug="service-file", area="service", says=f"{SERVICE_FILE} is there for all to read", setup=True
+)
+def service_file_there(facts: Facts) -> Outcome:
+    """A regular file that the user avahi can read, inside avahi-daemon's chroot."""
+    state = facts.service_file
+    if not state.exists:
+        return error(f"{SERVICE_FILE} is missing, so no peer sees this machine", fix=_write(facts))
+    if state.link_target is not None and not state.link_target.startswith(CHROOT):
+        return error(
+            f"{SERVICE_FILE} is a link to {state.link_target}, which avahi-daemon cannot see",
+            hint=f"put the file itself there; avahi-daemon sees {CHROOT} only",
+        )
+    if state.mode is not None and state.mode & READABLE_BY_ALL != READABLE_BY_ALL:
+        return error(
+            f"{SERVICE_FILE} can be read by its owner only, not by avahi-daemon",
+            [f"mode {state.mode:04o}, wanted 0644"],
+            fix=_write(facts),
+        )
+    if state.content is None:
+        return unknown(f"{SERVICE_FILE} could not be read ({state.error})")
+    return ok(f"{len(state.content)} bytes")
+
+
+@check(
+    "AG502",
+    slug="service-file-valid",
+    area="service",
+    says=f"{SERVICE_FILE} is one that avahi-daemon accepts",
+    needs=("AG501",),
+    setup=True,
+)
+def service_file_valid(facts: Facts) -> Outcome:
+    """avahi-daemon drops a file with any mistake as a whole and tells only its log."""
+    assert facts.service_file.content is not None
+    try:
+        group = service_file.parse(facts.service_file.content, path=facts.service_file.path)
+    except MalformedInput as fault:
+        return error(
+            f"{SERVICE_FILE} is malformed, so no peer sees this machine", [fault.message], fix=_write(facts)
+        )
+    if not any(s.type == NODE_SERVICE for s in group.services):
+        return error(
+            f"{SERVICE_FILE} announces no {NODE_SERVICE}",
+            [f"announced: {', '.join(s.type for s in group.services)}"],
+            fix=_write(facts),
+        )
+    return ok()
+
+
+@check(
+    "AG503",
+    slug="service-file-current",
+    area="service",
+    says=f"{SERVICE_FILE} tells what this machine is now",
+    needs=("AG502",),
+    setup=True,
+)
+def service_file_current(facts: Facts) -> Outcome:
+    """Byte for byte what ``setup`` would write."""
+    wanted = facts.wanted_service_file
+    if wanted is None:
+        return unknown("what the file should say could not be rendered")
+    content = facts.service_file.content or b""
+    if content == wanted:
+        return ok()
+    return warn(
+        f"{SERVICE_FILE} is out of date: GPUs, driver, torch or cluster have changed since",
+        _differences(content, wanted),
+        fix=_write(facts),
+    )
+
+
+@check(
+    "AG504",
+    slug="service-visible",
+    area="service",
+    says=f"{NODE_SERVICE} of this machine is visible on a LAN interface",
+    needs=("AG203", "AG304", "AG305", "AG502"),
+)
+def service_visible(facts: Facts) -> Outcome:
+    """What avahi-daemon really publishes, seen by browsing: its log says "established" too early."""
+    if facts.own_service is None:
+        return unknown("nobody browsed for this machine's own service")
+    lan = {i.index: i.name for i in usable_interfaces(facts)}
+    seen = sorted({lan[s.interface] for s in facts.own_service if s.interface in lan})
+    if seen:
+        return ok(*(f"seen on {name}" for name in seen))
+    elsewhere = {s.interface for s in facts.own_service} - {LOOPBACK_INDEX}
+    return error(
+        "avahi-daemon does not publish this machine's service on the LAN",
+        ["it is published on loopback only"]
+        if facts.own_service and not elsewhere
+        else ["browsing on this machine does not show it"],
+        hint="avahi-daemon's log tells why it left the file out: journalctl -u avahi-daemon",
+    )
+
+
+def _write(facts: Facts) -> Fix | None:
+    if facts.wanted_service_file is None:
+        return None
+    state = facts.service_file
+    change = Change(
+        "file",
+        f"write {SERVICE_FILE}",
+        path=str(SERVICE_FILE),
+        content=facts.wanted_service_file,
+        mode=0o644,
+        before=state.content,
+    )
+    return Fix(change.title, (change,))
+
+
+def _differences(content: bytes, wanted: bytes) -> list[str]:
+    """Return the lines of ``wanted`` that are new, at most four: enough to see what changed."""
+    old = set(content.decode("utf-8", "replace").splitlines())
+    new = [line.strip() for line in wanted.decode("utf-8", "replace").splitlines() if line not in old]
+    return [f"would say: {line}" for line in new[:4]]
