@@ -1,0 +1,110 @@
+"""Replace a file's content all or nothing. Used by ``host.system`` alone."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+# where a rename over the file, or a new file beside it, is not possible although the file may be rewritten
+_NO_RENAME = frozenset({errno.EBUSY, errno.EXDEV})
+_NO_NEW_FILE = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a file is to be. ``mtime_ns`` None: the time of writing."""
+
+    content: bytes
+    mode: int
+    uid: int
+    gid: int
+    mtime_ns: int | None
+
+
+def replace(real: Path, wanted: Wanted, *, exists: bool) -> None:
+    """Put ``wanted`` in the place of ``real`` by a rename, else in place. Raises OSError."""
+    # a dot first and no `.service` last: avahi-daemon must not load what is half written
+    temporary = real.parent / f".{real.name}.{secrets.token_hex(6)}.new"
+    try:
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError as fault:
+        if exists and fault.errno in _NO_NEW_FILE:
+            return _rewrite(real, wanted)
+        raise
+    try:
+        try:
+            if exists:
+                _copy_attributes(real, handle)
+            _fill(handle, wanted)
+        finally:
+            os.close(handle)
+        try:
+            temporary.rename(real)
+        except OSError as fault:
+            if not exists or fault.errno not in _NO_RENAME:
+                raise
+            temporary.unlink()
+            _rewrite(real, wanted)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(real.parent)
+    return None
+
+
+def _rewrite(real: Path, wanted: Wanted) -> None:
+    """Write in place: a file that is a mount of its own (containers) cannot be renamed over."""
+    handle = os.open(real, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        _fill(handle, wanted)
+    finally:
+        os.close(handle)
+
+
+def _fill(handle: int, wanted: Wanted) -> None:
+    write_all(handle, wanted.content)
+    os.ftruncate(handle, len(wanted.content))
+    status = os.fstat(handle)
+    if (status.st_uid, status.st_gid) != (wanted.uid, wanted.gid):
+        os.fchown(handle, wanted.uid, wanted.gid)
+    os.fchmod(handle, wanted.mode)
+    if wanted.mtime_ns is not None:
+        os.utime(handle, ns=(wanted.mtime_ns, wanted.mtime_ns))
+    os.fsync(handle)
+
+
+def read_all(handle: int, limit: int) -> bytes:
+    """Read to the end, at most ``limit`` bytes."""
+    parts = []
+    while limit > 0 and (part := os.read(handle, min(limit, 1 << 16))):
+        parts.append(part)
+        limit -= len(part)
+    return b"".join(parts)
+
+
+def write_all(handle: int, content: bytes) -> None:
+    """Write every byte."""
+    view = memoryview(content)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+def _copy_attributes(real: Path, handle: int) -> None:
+    """Keep the security label and access list of the file that is replaced, where there are any."""
+    with contextlib.suppress(OSError):
+        for name in os.listxattr(real):
+            with contextlib.suppress(OSError):
+                os.setxattr(handle, name, os.getxattr(real, name))
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the folder's entries are on the disk."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,141 @@
+"""Run one program with a deadline, bounded output and nothing left behind. Used by ``host.system`` alone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO
+
+MAX_OUTPUT_BYTES = 1 << 20  # of each stream; what is beyond is read and dropped
+GRACE_S = 3.0  # between asking a group to end and ending it: a package manager needs a moment to unlock
+LEFT_OVER_S = 0.2  # how long we go on reading once the program has ended but something holds its output open
+NOT_FOUND = 127  # as a shell says it
+NOT_EXECUTABLE = 126
+
+
+@dataclass(frozen=True)
+class Completed:
+    """How a program ended. ``returncode`` None: the deadline passed; negative: ended by that signal."""
+
+    argv: tuple[str, ...]
+    returncode: int | None
+    stdout: str
+    stderr: str
+    elapsed_s: float
+
+    @property
+    def ok(self) -> bool:
+        return self.returncode == 0
+
+    @property
+    def reason(self) -> str:
+        """One line of why it failed: its last line of complaint, or how it ended."""
+        lines = [line.strip() for line in (self.stderr or self.stdout).splitlines() if line.strip()]
+        if self.returncode is None:
+            return f"{self.argv[0]} did not end within {self.elapsed_s:.0f} s"
+        if lines:
+            return lines[-1]
+        return f"{self.argv[0]} ended with {self.returncode}"
+
+
+def run_process(
+    argv: Sequence[str],
+    timeout_s: float,
+    environment: Mapping[str, str],
+    input: bytes | None,
+    *,
+    leaves_children: bool = False,
+) -> Completed:
+    """Run ``argv`` from ``/`` in a session of its own; see ``System.run`` for the promises.
+
+    ``leaves_children``: output goes to a file, so that a daemon that stays behind holds no pipe.
+    """
+    started = time.monotonic()
+    with contextlib.ExitStack() as stack:
+        stdin = stack.enter_context(tempfile.TemporaryFile()) if input is not None else None
+        if stdin is not None and input is not None:
+            stdin.write(input)
+            stdin.seek(0)
+        files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(2)] if leaves_children else None
+        try:
+            process = subprocess.Popen(
+                list(argv),
+                stdin=stdin if stdin is not None else subprocess.DEVNULL,
+                stdout=files[0] if files else subprocess.PIPE,
+                stderr=files[1] if files else subprocess.PIPE,
+                env=dict(environment),
+                cwd="/",
+                start_new_session=True,
+            )
+        except FileNotFoundError:
+            return Completed(tuple(argv), NOT_FOUND, "", f"{argv[0]}: not found", 0.0)
+        except (OSError, ValueError) as fault:
+            return Completed(tuple(argv), NOT_EXECUTABLE, "", f"{argv[0]}: {fault}", 0.0)
+        try:
+            if files:
+                output = _wait(process, started + timeout_s, files)
+            else:
+                output = _collect(process, started + timeout_s)
+        except BaseException:
+            _end(process)
+            raise
+        in_time = process.returncode is not None
+        if not in_time:
+            _end(process)
+        elapsed_s = time.monotonic() - started
+        texts = [part.decode("utf-8", "replace") for part in output]
+        return Completed(tuple(argv), process.returncode if in_time else None, texts[0], texts[1], elapsed_s)
+
+
+def _wait(process: subprocess.Popen[bytes], deadline: float, files: Sequence[IO[bytes]]) -> list[bytes]:
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(max(0.0, deadline - time.monotonic()))
+    for file in files:
+        file.seek(0)
+    return [file.read(MAX_OUTPUT_BYTES) for file in files]
+
+
+def _collect(process: subprocess.Popen[bytes], deadline: float) -> list[bytes]:
+    """Read both streams until the program ended and they are empty, or the deadline; sets ``returncode``."""
+    kept = [bytearray(), bytearray()]
+    streams = [s for s in (process.stdout, process.stderr) if s is not None]
+    with selectors.DefaultSelector() as selector, contextlib.ExitStack() as stack:
+        for number, stream in enumerate(streams):
+            stack.enter_context(stream)
+            os.set_blocking(stream.fileno(), False)
+            selector.register(stream, selectors.EVENT_READ, number)
+        pause_s = 0.005  # grows: most programs end as their output does, and then no pause is needed
+        while selector.get_map():
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                break
+            ready = selector.select(min(left_s, pause_s if process.poll() is None else LEFT_OVER_S))
+            pause_s = min(pause_s * 2, 0.25)
+            if not ready and process.poll() is not None:
+                break  # ended, and silent since: a child of it holds the pipe
+            for key, _ in ready:
+                part = os.read(key.fd, 65536)
+                if part:
+                    kept[key.data] += part[: MAX_OUTPUT_BYTES - len(kept[key.data])]
+                else:
+                    selector.unregister(key.fileobj)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(max(0.0, deadline - time.monotonic()))
+    return [bytes(part) for part in kept]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the whole group: asked first, then made to."""
+    for number, patience_s in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, None)):
+        # the leader's id stays the group's while any of the group lives, so this hits nobody else
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(patience_s)

@@ -1,0 +1,319 @@
+"""The one door to files and processes: everything that reads or changes the machine goes through ``System``.
+
+Paths are absolute as the machine itself names them (``/etc/nsswitch.conf``); ``root`` is put before them,
+and a symbolic link never leads out of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from avahi_gpu.errors import ChangeFailed
+from avahi_gpu.host.atomic import Wanted, read_all, replace, sync_folder, write_all
+from avahi_gpu.host.process import Completed, run_process
+from avahi_gpu.model import FileState
+
+MAX_FILE_BYTES = 4 << 20  # no configuration file is larger; what is larger is not what it is taken for
+MAX_LINKS = 40  # as the kernel's own limit (path_resolution(7))
+NEW_FILE_MODE = 0o644
+DAEMON_START_S = 20.0  # avahi-daemon --daemonize returns once it listens; slow disks included
+ADMIN_FOLDERS = (
+    "/usr/local/sbin",
+    "/usr/sbin",
+    "/sbin",
+)  # not on the PATH of a user: avahi-daemon lives there
+
+
+@dataclass(frozen=True)
+class System:
+    """A machine, or the tree of one under ``root``."""
+
+    root: Path = field(default_factory=lambda: Path("/"))
+
+    @property
+    def is_root(self) -> bool:
+        """Whether this process may change the machine."""
+        return os.geteuid() == 0
+
+    # --- reading -----------------------------------------------------------------------------------------
+
+    def read(self, path: str | Path) -> FileState:
+        """Return the file as it is; never raises. Anything but a regular file is an error in the state.
+
+        ``writable`` tells of read-only file systems and immutable files; that a user is not root is not a
+        property of the file.
+        """
+        path = str(path)
+        link_target = None
+        try:
+            real = self._locate(path)
+            if self._inside(path).is_symlink():
+                link_target = self._outside(real)
+            # O_NONBLOCK: a FIFO in a file's place must not hang us
+            handle = os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except FileNotFoundError as fault:
+            error = fault.strerror or str(fault)
+            return FileState(path, None, link_target=link_target, writable=self._writable(path), error=error)
+        except OSError as fault:
+            return self._unreadable(path, link_target, fault)
+        try:
+            status = os.fstat(handle)
+            owner = (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid)
+            writable = self._writable(path)
+            if not stat.S_ISREG(status.st_mode):
+                return FileState(path, None, *owner, link_target, writable, "not a regular file")
+            content = read_all(handle, MAX_FILE_BYTES + 1)
+        except OSError as fault:
+            return self._unreadable(path, link_target, fault)
+        finally:
+            os.close(handle)
+        if len(content) > MAX_FILE_BYTES:
+            return FileState(path, None, *owner, link_target, writable, f"larger than {MAX_FILE_BYTES} bytes")
+        return FileState(path, content, *owner, link_target, writable)
+
+    def exists(self, path: str | Path) -> bool:
+        """Return whether something is there, links followed. Never raises."""
+        try:
+            return self._locate(str(path)).exists()
+        except OSError:
+            return False
+
+    def is_folder(self, path: str | Path) -> bool:
+        """Return whether a folder is there, links followed. Never raises."""
+        try:
+            return self._locate(str(path)).is_dir()
+        except OSError:
+            return False
+
+    def list_folder(self, path: str | Path) -> tuple[str, ...]:
+        """Return the names in a folder, sorted; () where there is none or it cannot be read."""
+        try:
+            return tuple(sorted(entry.name for entry in self._locate(str(path)).iterdir()))
+        except OSError:
+            return ()
+
+    def read_link(self, path: str | Path) -> str | None:
+        """Return what a symbolic link itself says, None where ``path`` is none."""
+        try:
+            return str(self._inside(str(path)).readlink())
+        except OSError:
+            return None
+
+    # --- writing -----------------------------------------------------------------------------------------
+
+    def write(
+        self,
+        path: str | Path,
+        content: bytes,
+        mode: int | None = None,
+        uid: int | None = None,
+        gid: int | None = None,
+    ) -> None:
+        """Make the file hold ``content``, all or nothing, also through a power cut. Raises ChangeFailed.
+
+        A symbolic link stays and its target is written. None keeps the mode and owner of an existing file; a
+        new one gets 0644 and is ours. The whole second of the modification time always grows: avahi-daemon
+        loads a service file again only where it differs (static-services.c). The folder must be there.
+        """
+        try:
+            real = self._locate(str(path))
+            old = _status(real)
+            if old is not None and not stat.S_ISREG(old.st_mode):
+                raise ChangeFailed(f"{path} is not a regular file", "move it out of the way")
+            wanted = Wanted(
+                content,
+                mode if mode is not None else stat.S_IMODE(old.st_mode) if old else NEW_FILE_MODE,
+                uid if uid is not None else old.st_uid if old else os.geteuid(),
+                gid if gid is not None else old.st_gid if old else os.getegid(),
+                max(time.time_ns(), (int(old.st_mtime) + 1) * 10**9) if old else None,
+            )
+            replace(real, wanted, exists=old is not None)
+        except OSError as fault:
+            raise _failed(f"cannot write {path}", fault) from fault
+
+    def append(self, path: str | Path, line: bytes, mode: int = 0o600) -> None:
+        """Add ``line`` to the end of a file, made with ``mode`` where missing, and wait for the disk."""
+        try:
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            handle = os.open(self._inside(str(path)), flags, mode)
+            try:
+                write_all(handle, line)
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            sync_folder(self._inside(str(path)).parent)
+        except OSError as fault:
+            raise _failed(f"cannot write {path}", fault) from fault
+
+    def remove(self, path: str | Path) -> None:
+        """Remove a file or a symbolic link (not its target); nothing there is fine. Raises ChangeFailed."""
+        real = self._inside(str(path))
+        try:
+            real.unlink(missing_ok=True)
+            if real.parent.is_dir():
+                sync_folder(real.parent)
+        except OSError as fault:
+            raise _failed(f"cannot remove {path}", fault) from fault
+
+    def link(self, path: str | Path, target: str) -> None:
+        """Make a symbolic link. Raises ChangeFailed."""
+        try:
+            self._inside(str(path)).symlink_to(target)
+        except OSError as fault:
+            raise _failed(f"cannot make the link {path}", fault) from fault
+
+    def make_folder(self, path: str | Path, mode: int = 0o755) -> tuple[str, ...]:
+        """Make a folder and those above it; return the paths that were made, outermost first."""
+        made: list[str] = []
+        try:
+            for folder in [*reversed(PurePosixPath(path).parents), PurePosixPath(path)]:
+                real = self._locate(str(folder))
+                if not real.is_dir():
+                    real.mkdir(mode)
+                    real.chmod(mode)  # whatever the umask
+                    made.append(str(folder))
+        except OSError as fault:
+            raise _failed(f"cannot make the folder {path}", fault) from fault
+        return tuple(made)
+
+    def remove_folder(self, path: str | Path) -> bool:
+        """Remove an empty folder; return whether it is gone. One that is not empty stays."""
+        try:
+            self._inside(str(path)).rmdir()
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        return True
+
+    def lock_handle(self, path: str | Path) -> int:
+        """Open (and make) a lock file and return its descriptor; the caller locks and closes it."""
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            return os.open(self._inside(str(path)), flags, 0o600)
+        except OSError as fault:
+            raise _failed(f"cannot open {path}", fault) from fault
+
+    # --- processes ---------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        argv: Sequence[str],
+        timeout_s: float,
+        env: Mapping[str, str] | None = None,
+        input: bytes | None = None,
+    ) -> Completed:
+        """Run a program to its end in a session of its own; never raises for what the program does.
+
+        ``LC_ALL=C``; nothing on its stdin but ``input``; ``env`` is added to our environment. After
+        ``timeout_s`` the whole group is ended and ``returncode`` is None. 127: there is no such program.
+        """
+        return run_process(argv, timeout_s, self._environment(env), input)
+
+    def start_daemon(self, argv: Sequence[str], timeout_s: float = DAEMON_START_S) -> Completed:
+        """Run a program that starts a daemon and returns (``avahi-daemon --daemonize``, ``systemctl start``).
+
+        What stays behind holds no pipe of ours, and none of the caller's locale or folder.
+        """
+        return run_process(argv, timeout_s, self._environment(None), None, leaves_children=True)
+
+    def find_program(self, name: str) -> str | None:
+        """Return the path of a program, administrators' folders included; None where there is none."""
+        for folder in self._environment(None)["PATH"].split(":"):
+            path = f"{folder}/{name}"
+            if folder.startswith("/") and self._is_program(path):
+                return path
+        return None
+
+    # --- paths -------------------------------------------------------------------------------------------
+
+    def _environment(self, more: Mapping[str, str] | None) -> dict[str, str]:
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("LC_") and k != "LANGUAGE"}
+        folders = [f for f in environment.get("PATH", "/usr/bin:/bin").split(":") if f]
+        folders += [f for f in ADMIN_FOLDERS if f not in folders]
+        return {**environment, "PATH": ":".join(folders), "LC_ALL": "C", **(more or {})}
+
+    def _is_program(self, path: str) -> bool:
+        try:
+            real = self._locate(path)
+        except OSError:
+            return False
+        return real.is_file() and os.access(real, os.X_OK)
+
+    def _inside(self, path: str) -> Path:
+        """Return where ``path`` lies, links in its folders followed within the root, the last one not."""
+        folder, name = os.path.split(os.path.normpath(path))
+        return self._locate(folder) / name if name else self.root
+
+    def _outside(self, real: Path) -> str:
+        return "/" + str(real.relative_to(self.root)) if self.root != Path("/") else str(real)
+
+    def _locate(self, path: str) -> Path:
+        """Return where ``path`` lies, every link followed as if ``root`` were ``/``; it may be missing."""
+        if not path.startswith("/"):
+            raise OSError(errno.EINVAL, "not an absolute path", path)
+        ahead = [part for part in reversed(PurePosixPath(path).parts) if part != "/"]
+        place = self.root
+        links = 0
+        while ahead:
+            part = ahead.pop()
+            if part == "..":
+                place = place.parent if place != self.root else place
+                continue
+            place /= part
+            if place.is_symlink():
+                links += 1
+                if links > MAX_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+                target = PurePosixPath(place.readlink())
+                place = self.root if target.is_absolute() else place.parent
+                ahead += [p for p in reversed(target.parts) if p != "/"]
+        return place
+
+    def _writable(self, path: str) -> bool:
+        try:
+            real = self._locate(path)
+            while not real.exists() and real != real.parent:
+                real = real.parent
+            if os.statvfs(real).f_flag & os.ST_RDONLY:
+                return False
+        except OSError:
+            return False
+        # for root this tells of immutable files alone; for others it would tell who they are
+        return os.access(real, os.W_OK) if self.is_root else True
+
+    def _unreadable(self, path: str, link_target: str | None, fault: OSError) -> FileState:
+        error = fault.strerror or str(fault)
+        try:
+            status = self._locate(path).stat()
+        except OSError:
+            return FileState(path, None, link_target=link_target, writable=False, error=error)
+        owner = (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid)
+        return FileState(path, None, *owner, link_target, self._writable(path), error)
+
+
+def _status(real: Path) -> os.stat_result | None:
+    try:
+        return real.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _failed(what: str, fault: OSError) -> ChangeFailed:
+    hint = ""
+    if fault.errno in (errno.EACCES, errno.EPERM):
+        hint = "run it as root; if you are root, the file may be immutable (lsattr)"
+    elif fault.errno == errno.EROFS:
+        hint = "the file system is mounted read-only"
+    elif fault.errno == errno.ENOSPC:
+        hint = "free some space on the disk first"
+    return ChangeFailed(f"{what}: {fault.strerror or fault}", hint)
+
+
+__all__ = ["Completed", "System"]
