@@ -1,0 +1,113 @@
+"""What the leader's and the follower's part of the agreement share: links, terms, the round. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from avahi_gpu.rendezvous import steps
+from avahi_gpu.rendezvous.election import Candidate, Candidates
+from avahi_gpu.rendezvous.messages import Message, Record, Token
+from avahi_gpu.rendezvous.terms import Terms
+
+HELLO_S = 3.0  # a stranger that has not said hello by then is dropped
+WELCOME_S = 2.0  # a candidate that has not answered a hello by then is set aside
+BEAT_S = 1.0  # both sides beat once a second: cheap, and five beats fit into the time that means death
+SUSPECT_S = 3.0  # silence that is told before it is death
+PREPARE_S = 6.0  # a proposal ends after this: the mesh test's own limit and two round trips of a bad network
+RETRY_S = 2.0  # after a proposal that failed, before the next one: a firewall does not open in less
+GREET_AFTER_S = 1.0  # a candidate that was seen and did not join by itself is told who leads
+GREET_AGAIN_S = 5.0  # and told again: two groups of one job must find each other once a network heals
+REDIRECTED_TO_THE_DEAD_S = 0.3  # whoever sends us to a leader that we lost has yet to notice it himself
+
+Role = Literal["stranger", "joining", "greeting", "leader", "member"]
+
+
+@dataclass
+class Link:
+    """One connection: who is behind it, and when it was last heard."""
+
+    conn: int
+    role: Role
+    heard: float
+    here: str  # our own address on it
+    id: str = ""
+    remote: str = ""  # their address on it, the one that they are reached by
+
+
+@dataclass
+class Core:
+    """The state that both parts read; ``out`` collects what is to be done."""
+
+    own: Candidate
+    terms: Terms
+    candidates: Candidates
+    now: float = 0.0
+    epoch: int = 0
+    ready: bool = False
+    mesh_port: int = 0
+    wanted_at: float | None = None
+    round: steps.Round | None = None  # the last one that was delivered
+    live: bool = False  # its workers may be running
+    ended: steps.End | None = None
+    reason: str = ""  # why the last round ended, or why the last proposal failed
+    links: dict[int, Link] = field(default_factory=dict)
+    out: list[steps.Action] = field(default_factory=list)
+
+    @property
+    def seated(self) -> frozenset[str]:
+        """The ids of the last round, ours included; empty before the first one."""
+        return frozenset(s.id for s in self.round.seats) if self.round is not None else frozenset()
+
+    @property
+    def token(self) -> Token | None:
+        """The token that our workers run under."""
+        return self.round.token if self.round is not None and self.live else None
+
+    def emit(self, action: steps.Action) -> None:
+        self.out.append(action)
+
+    def send(self, conn: int, message: Message) -> None:
+        self.emit(steps.Send(conn, message))
+
+    def drop(self, conn: int) -> None:
+        if self.links.pop(conn, None) is not None:
+            self.emit(steps.Drop(conn))
+
+    def tell(self, text: str, present: tuple[str, ...] = (), *, waiting: bool = False) -> None:
+        self.emit(steps.Tell(text, present, waiting))
+
+    def record(self, candidate: Candidate | None = None) -> Record:
+        """Return a candidate, or ourselves, as it is told to others."""
+        c = candidate or self.own
+        return Record(c.id, c.host, c.address, c.port, c.priority, c.size)
+
+    def set_size(self, size: int) -> None:
+        """The round that we lead has this many nodes: it is part of our claim."""
+        self.own = replace(self.own, size=size)
+        self.candidates.own = self.own
+
+    def deliver(self, formed: steps.Round) -> None:
+        """A round stands for us."""
+        self.round, self.live, self.ready, self.wanted_at = formed, True, False, None
+        self.epoch = max(self.epoch, formed.token.epoch)
+        self.reason = ""
+        self.emit(steps.Deliver(formed))
+
+    def finish_round(self, reason: str) -> None:
+        """The running round is over for us."""
+        if self.live:
+            self.live, self.reason = False, reason
+            self.set_size(0)
+            self.emit(steps.Over(reason))
+
+    def end(self, reason: str, hint: str = "", *, finished: bool = False) -> None:
+        """There is no way on: tell the agent, and take no further part."""
+        if self.ended is None:
+            self.ended = steps.End(reason, hint, finished)
+            self.emit(self.ended)
+
+
+def candidate_of(record: Record) -> Candidate:
+    """Return the candidate that a record tells of."""
+    return Candidate(record.id, record.host, record.address, record.port, record.priority, record.size)

@@ -1,0 +1,315 @@
+"""The leader's part: members, proposals, the end of a round. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from avahi_gpu.rendezvous import messages as m
+from avahi_gpu.rendezvous import steps
+from avahi_gpu.rendezvous.core import PREPARE_S, RETRY_S, SUSPECT_S, Core, Link, candidate_of
+from avahi_gpu.rendezvous.roster import Member, Proposal, Roster, common_address
+from avahi_gpu.rendezvous.terms import refuse_mismatch, warn_mismatch
+
+
+class Leading:
+    """What a node does while it leads; a node without members leads itself."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self.roster = Roster()
+        self.proposal: Proposal | None = None
+        self.not_before = 0.0  # no proposal before this
+        self.committed_at = 0.0
+        self.shown: tuple[str, ...] = ()
+        self.news_due = False  # members have come: the others should know where to find them
+
+    # --- members -------------------------------------------------------------------------------------------
+
+    def admit(self, link: Link, hello: m.Hello) -> None:
+        """A node asks to join us."""
+        core = self.core
+        refusal = refuse_mismatch(core.terms, hello, core.own.host)
+        if refusal:
+            core.tell(f"refused: {refusal}")
+            core.send(link.conn, m.Refuse(refusal, final=True))
+            core.drop(link.conn)
+            return
+        warning = warn_mismatch(core.terms, hello, core.own.host)
+        if warning:
+            core.tell(f"warning: {warning}")
+        candidate = replace(candidate_of(hello.me), address=link.remote)
+        member = Member(candidate, link.conn, link.remote, link.here, 0, core.now, hello.epoch)
+        for old in self.roster.admit(member):
+            if old.conn != link.conn:
+                core.drop(old.conn)
+            self.left(old, f"{old.candidate.host} started again")
+        link.role, link.id = "member", hello.me.id
+        core.candidates.forgive(hello.me.id)
+        core.send(link.conn, m.Welcome(core.record(), core.epoch))
+        self.news_due = True
+        if core.live and len(core.seated) >= core.terms.max_nodes:
+            full = f"the job is full ({core.terms.max_nodes} nodes): {hello.me.host} waits as a spare"
+            core.send(link.conn, self.waiting(full))
+            core.tell(full)
+
+    def lose(self, conn: int, reason: str) -> None:
+        """The connection of a member has ended, or it was silent for too long."""
+        member = self.roster.by_conn(conn)
+        if member is not None:
+            del self.roster.members[member.candidate.id]
+            self.left(member, reason)
+
+    def left(self, member: Member, reason: str) -> None:
+        """A member is gone: a proposal or a round that counts on it is over."""
+        core, id = self.core, member.candidate.id
+        if member.finished:
+            return
+        core.candidates.set_aside(id, core.now)
+        if self.proposal is not None and id in self.proposal.order:
+            self.abort(reason, retry=False)
+        if core.live and id in core.seated:
+            self.end_round(reason)
+        elif not core.live:
+            core.tell(reason)
+
+    def hear_ready(self, member: Member, ready: m.Ready) -> None:
+        """A member has no workers and wants a round."""
+        core = self.core
+        member.ready, member.mesh_port = True, ready.mesh_port
+        member.epoch = max(member.epoch, ready.epoch)
+        if core.live and member.candidate.id in core.seated:
+            self.end_round(ready.reason or f"the workers on {member.candidate.host} stopped")
+        elif core.live and len(core.seated) < core.terms.max_nodes:
+            self.end_round(f"{member.candidate.host} joins")
+
+    def hear_bye(self, member: Member, bye: m.Bye) -> None:
+        """A member says why it goes."""
+        core, host = self.core, member.candidate.host
+        conn = member.conn
+        in_round = member.candidate.id in core.seated
+        if bye.outcome == "failed" and in_round:
+            self.close_job(f"{host} gave up: {bye.detail or 'its script failed'}")
+            return
+        if bye.outcome == "finished":
+            member.finished = True
+        self.lose(conn, f"{host} left" + (f" ({bye.detail})" if bye.detail else ""))
+        core.candidates.forget(member.candidate.id)
+        core.drop(conn)
+
+    def close_job(self, reason: str) -> None:
+        """The job cannot go on for anybody."""
+        for member in self.roster.members.values():
+            self.core.send(member.conn, m.Bye("failed", reason))
+        self.core.finish_round(reason)
+        self.core.end(reason)
+
+    def hand_over(self, to: m.Record) -> None:
+        """Somebody else leads from now on: send the members there."""
+        if self.proposal is not None:
+            self.abort(f"{to.host} leads", retry=False)
+        self.end_round(f"{to.host} leads")
+        for member in list(self.roster.members.values()):
+            self.core.send(member.conn, m.Redirect(to))
+            self.core.drop(member.conn)
+        self.roster = Roster()
+        self.shown = ()
+
+    # --- the round -----------------------------------------------------------------------------------------
+
+    def end_round(self, reason: str) -> None:
+        """The running round is over for everybody."""
+        core = self.core
+        if not core.live or core.round is None:
+            return
+        for member in self.roster.members.values():
+            if member.candidate.id in core.seated and not member.ready:
+                member.busy_since = core.now
+                core.send(member.conn, m.Regroup(core.round.token, reason))
+        core.finish_round(reason)
+
+    def form(self) -> None:
+        """Propose a round if one closes now."""
+        core = self.core
+        if (
+            self.proposal is not None
+            or core.ended
+            or not core.ready
+            or core.live
+            or core.now < self.not_before
+        ):
+            return
+        terms = core.terms
+        coming = [c for c in core.candidates.usable(core.now) if c.id not in self.roster.members]
+        order = self.roster.close(terms, core.own.id, core.now, previous=core.seated, coming=len(coming))
+        if order is None:
+            self.show_waiting()
+            return
+        members = [self.roster.members[id] for id in order[1:]]
+        core.epoch = 1 + max([core.epoch, *(x.epoch for x in members)])
+        token = m.Token(core.epoch, core.own.id)
+        address = common_address(members, core.own.address)
+        self.proposal = Proposal(token, order, address, core.now + PREPARE_S)
+        core.emit(steps.Reserve(token, address))
+
+    def seats(self) -> tuple[m.Seat, ...]:
+        """Return the seats of the proposal, ourselves first."""
+        assert self.proposal is not None
+        core = self.core
+        own = m.Seat(core.own.id, core.own.host, self.proposal.address, core.mesh_port)
+        members = [self.roster.members[id] for id in self.proposal.order[1:]]
+        return (own, *(m.Seat(x.candidate.id, x.candidate.host, x.address, x.mesh_port) for x in members))
+
+    def reserved(self, event: steps.Reserved) -> None:
+        """The ports are ours: ask the members for their promise, and test the mesh ourselves."""
+        proposal = self.proposal
+        if proposal is None or proposal.token != event.token:
+            return
+        proposal.store_port, proposal.worker_port = event.store_port, event.worker_port
+        prepare = m.Prepare(proposal.token, self.seats(), event.store_port, event.worker_port)
+        for id in proposal.order[1:]:
+            self.core.send(self.roster.members[id].conn, prepare)
+        self.core.emit(steps.TestMesh(proposal.token, prepare.seats, event.store_port, event.worker_port))
+
+    def hear_ack(self, id: str, token: m.Token) -> None:
+        """Somebody, or we ourselves, promised."""
+        proposal = self.proposal
+        if proposal is None or proposal.token != token or id not in proposal.order:
+            return
+        proposal.acks.add(id)
+        if proposal.agreed:
+            self.commit()
+
+    def hear_nack(self, host: str, token: m.Token, reason: str) -> None:
+        """Somebody, or we ourselves, cannot take part: say why, everywhere, and try again a little later."""
+        if self.proposal is not None and self.proposal.token == token:
+            self.abort(reason or f"{host} cannot take part", retry=True)
+
+    def mesh_done(self, event: steps.MeshDone) -> None:
+        """Our own mesh test has ended."""
+        if not event.unreachable:
+            self.hear_ack(self.core.own.id, event.token)
+        else:
+            self.hear_nack(
+                self.core.own.host, event.token, "; ".join(reason for _, reason in event.unreachable)
+            )
+
+    def commit(self) -> None:
+        """Everybody has promised: the round begins."""
+        proposal = self.proposal
+        assert proposal is not None
+        seats = self.seats()
+        for id in proposal.order[1:]:
+            member = self.roster.members[id]
+            member.ready, member.busy_since = False, self.core.now
+            self.core.send(member.conn, m.Commit(proposal.token))
+        self.proposal, self.committed_at, self.shown = None, self.core.now, ()
+        self.core.deliver(steps.Round(proposal.token, seats, 0, proposal.store_port, proposal.worker_port))
+        self.core.set_size(len(seats))
+
+    def abort(self, reason: str, *, retry: bool) -> None:
+        """The proposal is off. ``retry``: the same members may try again after a pause."""
+        proposal, self.proposal = self.proposal, None
+        assert proposal is not None
+        core = self.core
+        for id in proposal.order[1:]:
+            if id in self.roster.members:
+                core.send(self.roster.members[id].conn, m.Abort(proposal.token, reason))
+        if retry:
+            self.not_before = core.now + RETRY_S
+        if reason != core.reason:
+            core.reason = reason
+            core.tell(reason)
+
+    # --- time ----------------------------------------------------------------------------------------------
+
+    def watch(self) -> None:
+        """What the passing of time means for the members and the proposal."""
+        core, terms = self.core, self.core.terms
+        for member in list(self.roster.members.values()):
+            silent = core.now - core.links[member.conn].heard
+            host = member.candidate.host
+            seated = core.live and member.candidate.id in core.seated
+            if silent >= terms.lost_after_s:
+                conn = member.conn
+                self.lose(conn, f"{host} is lost: silent for {terms.lost_after_s:g} s")
+                core.drop(conn)
+            elif seated and member.token != core.token and core.now >= self.committed_at + terms.lost_after_s:
+                conn = member.conn
+                self.lose(conn, f"{host} does not run round {core.token}")
+                core.drop(conn)
+            elif silent >= SUSPECT_S and not member.suspect:
+                member.suspect = True
+                core.tell(f"{host} has been silent for {silent:.0f} s")
+            elif silent < SUSPECT_S:
+                member.suspect = False
+        if self.proposal is not None and core.now >= self.proposal.deadline:
+            missing = [id for id in self.proposal.order if id not in self.proposal.acks]
+            names = [self.roster.members[id].candidate.host for id in missing if id in self.roster.members]
+            self.abort(f"no promise in time from {', '.join(names) or core.own.host}", retry=True)
+            for id in missing:
+                if id in self.roster.members:
+                    conn = self.roster.members[id].conn
+                    self.lose(conn, f"{self.roster.members[id].candidate.host} does not answer")
+                    core.drop(conn)
+        for member in list(self.roster.members.values()):
+            if not (core.live or member.ready or member.finished) and member not in self.roster.busy(
+                core.now
+            ):
+                core.send(member.conn, m.Refuse("its old workers did not end in time"))
+                conn = member.conn
+                self.lose(conn, f"{member.candidate.host} is left out: its old workers did not end in time")
+                core.drop(conn)
+
+    def moments(self) -> list[float]:
+        """Return when ``watch`` or ``form`` may have something to do."""
+        core = self.core
+        found: list[float] = []
+        for member in self.roster.members.values():
+            heard = core.links[member.conn].heard
+            found.append(heard + core.terms.lost_after_s)
+            if not member.suspect:
+                found.append(heard + SUSPECT_S)
+        if self.proposal is not None:
+            found.append(self.proposal.deadline)
+        elif core.ready and self.not_before > core.now:
+            found.append(self.not_before)
+        if core.live and self.roster.members:
+            found.append(self.committed_at + core.terms.lost_after_s)
+        change = self.roster.next_change(core.now)
+        return [t for t in [*found, *([change] if change is not None else [])] if t > core.now]
+
+    def beat(self) -> None:
+        """Tell the members that we live, and now and then who else they could turn to without us."""
+        core = self.core
+        everybody = (
+            tuple(core.record(x.candidate) for x in self.roster.members.values()) if self.news_due else ()
+        )
+        self.news_due = False
+        for member in self.roster.members.values():
+            core.send(member.conn, m.Beat(core.token, everybody[: m.MEMBERS_MAX]))
+
+    # --- for people ----------------------------------------------------------------------------------------
+
+    def present(self) -> tuple[str, ...]:
+        """Return who is there, ourselves first; hosts of one name are told apart by their address."""
+        hosts = [(self.core.own.host, self.core.own.address)]
+        hosts += [(x.candidate.host, x.address) for x in self.roster.members.values() if not x.finished]
+        count = Counter(host for host, _ in hosts)
+        return tuple(host if count[host] == 1 else f"{host} ({address})" for host, address in hosts)
+
+    def waiting(self, note: str = "") -> m.Waiting:
+        terms = self.core.terms
+        return m.Waiting(self.present()[: m.MEMBERS_MAX], terms.min_nodes, terms.max_nodes, note[:500])
+
+    def show_waiting(self) -> None:
+        """Tell everybody who is there, when that has changed."""
+        core = self.core
+        present = self.present()
+        mark = (*present, core.reason)
+        if mark == self.shown:
+            return
+        self.shown = mark
+        for member in self.roster.members.values():
+            core.send(member.conn, self.waiting(core.reason))
+        core.tell(f"{core.own.host} leads", present, waiting=True)

@@ -1,0 +1,212 @@
+"""What the nodes of a job say to each other: one JSON object a line, typed and bounded at the border.
+
+A line that is not of this form is a reason to drop the connection, never to guess. Unknown fields are
+ignored, so that a later version may say more; the protocol version decides what is understood.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from avahi_gpu.errors import MalformedInput
+
+PROTOCOL = 1
+LINE_MAX = 64 * 1024  # bytes; a commit of 64 members stays below 16 KiB
+MEMBERS_MAX = 64
+
+Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}$")]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
+Text = Annotated[str, msgspec.Meta(max_length=500)]
+Ip = Annotated[str, msgspec.Meta(min_length=2, max_length=64, pattern=r"^[0-9A-Fa-f.:]+(%[\w.-]{1,15})?$")]
+Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+Epoch = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Priority = Annotated[int, msgspec.Meta(ge=-1_000_000, le=1_000_000)]
+
+
+class Token(msgspec.Struct, frozen=True):
+    """The name of a round: the epoch and the id of the leader who proposed it."""
+
+    epoch: Epoch
+    leader: Id
+
+    def __str__(self) -> str:
+        return f"{self.epoch}-{self.leader[:8]}"
+
+
+class Record(msgspec.Struct, frozen=True):
+    """A candidate as one node tells another of it."""
+
+    id: Id
+    host: Name
+    address: Ip
+    port: Port
+    priority: Priority = 0
+    size: Count = 0
+
+
+class Seat(msgspec.Struct, frozen=True):
+    """One member of a proposed round, in the order of ranks. ``mesh_port`` is open for the mesh test."""
+
+    id: Id
+    host: Name
+    address: Ip
+    mesh_port: Port
+
+
+class Skills(msgspec.Struct, frozen=True):
+    """What decides whether nodes can work together; '' and 0 mean not told."""
+
+    min_nodes: Count = 0
+    max_nodes: Count = 0
+    processes: Count = 0
+    torch: Text = ""
+    nccl: Text = ""
+    cuda: Text = ""
+    python: Text = ""
+    digest: Text = ""
+
+
+class Hello(msgspec.Struct, frozen=True, tag="hello"):
+    """A node asks to join. ``greet``: it leads itself and only tells of its claim."""
+
+    me: Record
+    job: Name
+    cluster: Name
+    skills: Skills
+    epoch: Epoch = 0
+    greet: bool = False
+    version: Count = PROTOCOL
+    known: Annotated[tuple[Record, ...], msgspec.Meta(max_length=MEMBERS_MAX)] = ()
+
+
+class Welcome(msgspec.Struct, frozen=True, tag="welcome"):
+    """The node is a member now."""
+
+    me: Record
+    epoch: Epoch = 0
+
+
+class Redirect(msgspec.Struct, frozen=True, tag="redirect"):
+    """Somebody else leads."""
+
+    leader: Record
+
+
+class Refuse(msgspec.Struct, frozen=True, tag="refuse"):
+    """The node cannot be a member. ``final``: and never will be, its start was a mistake."""
+
+    reason: Text
+    final: bool = False
+
+
+class Beat(msgspec.Struct, frozen=True, tag="beat"):
+    """I am alive, and this is the round that my workers run in."""
+
+    token: Token | None = None
+    known: Annotated[tuple[Record, ...], msgspec.Meta(max_length=MEMBERS_MAX)] = ()
+
+
+class Waiting(msgspec.Struct, frozen=True, tag="waiting"):
+    """The leader tells who is there. ``note`` is for people."""
+
+    present: Annotated[tuple[Name, ...], msgspec.Meta(max_length=MEMBERS_MAX)]
+    min_nodes: Count
+    max_nodes: Count
+    note: Text = ""
+
+
+class Ready(msgspec.Struct, frozen=True, tag="ready"):
+    """My old workers are gone and I wait for a round. ``reason``: why I left the last one, if by myself."""
+
+    mesh_port: Port
+    epoch: Epoch = 0
+    reason: Text = ""
+
+
+class Prepare(msgspec.Struct, frozen=True, tag="prepare"):
+    """The leader proposes a round."""
+
+    token: Token
+    seats: Annotated[tuple[Seat, ...], msgspec.Meta(min_length=1, max_length=MEMBERS_MAX)]
+    store_port: Port
+    worker_port: Port
+
+
+class Ack(msgspec.Struct, frozen=True, tag="ack"):
+    """I promise this round, my old workers are gone, and I reach everybody."""
+
+    token: Token
+
+
+class Nack(msgspec.Struct, frozen=True, tag="nack"):
+    """I cannot take part in this round. ``unreachable``: the ids of those whom I could not reach."""
+
+    token: Token
+    reason: Text
+    unreachable: Annotated[tuple[Id, ...], msgspec.Meta(max_length=MEMBERS_MAX)] = ()
+
+
+class Commit(msgspec.Struct, frozen=True, tag="commit"):
+    """The round begins as it was proposed."""
+
+    token: Token
+
+
+class Abort(msgspec.Struct, frozen=True, tag="abort"):
+    """The proposal is off."""
+
+    token: Token
+    reason: Text = ""
+
+
+class Regroup(msgspec.Struct, frozen=True, tag="regroup"):
+    """The running round is over; stop the workers and say ready."""
+
+    token: Token
+    reason: Text
+
+
+class Bye(msgspec.Struct, frozen=True, tag="bye"):
+    """I go. ``finished``: my part is done; ``failed``: the job cannot succeed; ``left``: go on without me."""
+
+    outcome: Annotated[str, msgspec.Meta(pattern="^(finished|failed|left)$")]
+    detail: Text = ""
+
+
+Message = (
+    Hello
+    | Welcome
+    | Redirect
+    | Refuse
+    | Beat
+    | Waiting
+    | Ready
+    | Prepare
+    | Ack
+    | Nack
+    | Commit
+    | Abort
+    | Regroup
+    | Bye
+)
+
+_decoder = msgspec.json.Decoder(Message)
+_encoder = msgspec.json.Encoder()
+
+
+def encode(message: Message) -> bytes:
+    """Return the line of a message, its newline included."""
+    return _encoder.encode(message) + b"\n"
+
+
+def decode(line: bytes, sender: str) -> Message:
+    """Return the message of a line; raise MalformedInput naming ``sender`` for anything else."""
+    if len(line) > LINE_MAX:
+        raise MalformedInput(sender, f"a line of {len(line)} bytes, more than the {LINE_MAX} of the protocol")
+    try:
+        return _decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise MalformedInput(sender, f"not a message of the rendezvous protocol ({error})") from error

@@ -1,0 +1,216 @@
+"""What happens to the agreement (events) and what it wants done (actions). Data alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from avahi_gpu.rendezvous.election import Candidate
+from avahi_gpu.rendezvous.messages import Message, Seat, Token
+
+# --- events ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Avahi, or the user's list of peers, names a candidate."""
+
+    candidate: Candidate
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """Avahi says that a candidate's record is gone."""
+
+    id: str
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A connection that was asked for is up. ``address``: our own end of it."""
+
+    conn: int
+    id: str
+    address: str
+
+
+@dataclass(frozen=True)
+class OpenFailed:
+    """A connection that was asked for could not be made."""
+
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """Somebody connected to us. ``address``: our own end of it; ``remote``: theirs."""
+
+    conn: int
+    address: str
+    remote: str
+
+
+@dataclass(frozen=True)
+class Received:
+    """A message came in."""
+
+    conn: int
+    message: Message
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A connection has ended."""
+
+    conn: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The agent has no workers and wants a round. ``mesh_port`` is open for the mesh test."""
+
+    mesh_port: int
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Reserved:
+    """The ports of a proposal are ours."""
+
+    token: Token
+    store_port: int
+    worker_port: int
+
+
+@dataclass(frozen=True)
+class MeshDone:
+    """The mesh test has ended. ``unreachable``: ids, with the reason as a sentence; empty: all reached."""
+
+    token: Token
+    unreachable: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Time has passed."""
+
+
+@dataclass(frozen=True)
+class Closed:
+    """The agent ends: ``finished``, ``failed`` or ``left``."""
+
+    outcome: str
+    detail: str = ""
+
+
+Event = (
+    Seen
+    | Unseen
+    | Opened
+    | OpenFailed
+    | Accepted
+    | Received
+    | Lost
+    | Wanted
+    | Reserved
+    | MeshDone
+    | Tick
+    | Closed
+)
+
+# --- actions -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Open:
+    """Connect to a candidate; answer with Opened or OpenFailed."""
+
+    candidate: Candidate
+
+
+@dataclass(frozen=True)
+class Send:
+    """Send a message; a connection that is gone by now swallows it."""
+
+    conn: int
+    message: Message
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Close a connection once what was sent is out; no Lost follows."""
+
+    conn: int
+
+
+@dataclass(frozen=True)
+class Reserve:
+    """Take a store port on ``address`` and a port for the workers; answer with Reserved."""
+
+    token: Token
+    address: str
+
+
+@dataclass(frozen=True)
+class TestMesh:
+    """Reach every seat but our own, and the leader's ports; answer with MeshDone."""
+
+    token: Token
+    seats: tuple[Seat, ...]
+    store_port: int
+    worker_port: int
+
+
+@dataclass(frozen=True)
+class Round:
+    """A formed group. The leader is rank 0; ``rank`` is our own place in ``seats``."""
+
+    token: Token
+    seats: tuple[Seat, ...]
+    rank: int
+    store_port: int
+    worker_port: int
+
+    @property
+    def leader(self) -> Seat:
+        return self.seats[0]
+
+    @property
+    def own(self) -> Seat:
+        return self.seats[self.rank]
+
+
+@dataclass(frozen=True)
+class Deliver:
+    """The round stands: start the workers."""
+
+    round: Round
+
+
+@dataclass(frozen=True)
+class Over:
+    """The running round is over: stop the workers, then want a new one."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class End:
+    """There will be no round for us any more. ``finished``: nothing went wrong."""
+
+    reason: str
+    hint: str = ""
+    finished: bool = False
+
+
+@dataclass(frozen=True)
+class Tell:
+    """A line for people. ``present`` names who is there while we wait."""
+
+    text: str
+    present: tuple[str, ...] = ()
+    waiting: bool = False
+
+
+Action = Open | Send | Drop | Reserve | TestMesh | Deliver | Over | End | Tell
