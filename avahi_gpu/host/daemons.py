@@ -1,0 +1,51 @@
+"""What runs on this machine: init, the bus's socket, avahi-daemon's process. Reading only."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from avahi_gpu.host.system import System
+
+PID_FILE = "/run/avahi-daemon/pid"
+DEFAULT_CONFIG = "/etc/avahi/avahi-daemon.conf"
+PROGRAM = "avahi-daemon"
+
+
+def read_init(system: System) -> Literal["systemd", "other"]:
+    """Return what PID 1 is, as sd_booted(3) finds it out."""
+    return "systemd" if system.is_folder("/run/systemd/system") else "other"
+
+
+def find_avahi(system: System) -> int | None:
+    """Return the process id of the running avahi-daemon, None where none runs.
+
+    Its pid file can be stale after a crash: the process is asked for its name too.
+    """
+    text = (system.read(PID_FILE).content or b"").strip()
+    if text.isdigit() and _is_avahi(system, text.decode()):
+        return int(text)
+    return None
+
+
+def read_config_path(system: System, pid: int | None) -> str:
+    """Return the configuration that the process reads: ``-f FILE`` of its command line (avahi-daemon(8))."""
+    if pid is None:
+        return DEFAULT_CONFIG
+    content = system.read(f"/proc/{pid}/cmdline").content or b""
+    return parse_config_path(content.decode("utf-8", "replace").split("\0"))
+
+
+def parse_config_path(argv: list[str]) -> str:
+    """Return the file of ``-f FILE``, ``-fFILE``, ``--file FILE`` or ``--file=FILE``, else the default."""
+    for number, word in enumerate(argv[1:], 1):
+        if word in ("-f", "--file") and argv[number + 1 : number + 2]:
+            return argv[number + 1]
+        if word.startswith("--file="):
+            return word.partition("=")[2]
+        if word.startswith("-f") and len(word) > 2:
+            return word[2:]
+    return DEFAULT_CONFIG
+
+
+def _is_avahi(system: System, pid: str) -> bool:
+    return (system.read(f"/proc/{pid}/comm").content or b"").strip() == PROGRAM.encode()

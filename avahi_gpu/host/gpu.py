@@ -1,0 +1,159 @@
+"""The GPUs by NVML, and the versions of torch, CUDA and NCCL by asking the Python that has them.
+
+No GPU, no driver and no torch are normal. Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pynvml
+
+from avahi_gpu.errors import Misuse
+from avahi_gpu.host.system import System
+from avahi_gpu.model import Gpu, Versions
+
+# without nvidia-persistenced the driver wakes every GPU for the first question: seconds on eight of them;
+# beyond this a GPU has fallen off the bus and NVML hangs
+NVML_S = 20.0
+# a cold Python on a network file system, with thousands of packages to look through
+VERSIONS_S = 20.0
+MAX_GPUS = 64  # more than any machine holds: a bound, not a wish
+MAX_VERSION_CHARACTERS = 64
+
+# NVML's answers that mean "no NVIDIA GPU here", not "broken"
+_NO_GPU = frozenset({pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_NOT_FOUND})
+
+Answer = tuple[tuple[Gpu, ...], str, str, str]
+
+# what the other Python runs: it imports nothing of torch, whose import takes seconds and wakes the GPUs
+_ASK = r"""
+import glob, importlib.metadata, importlib.util, json, os, platform, re, runpy, sys
+sys.path = [p for p in sys.path if p]
+found = {"python": platform.python_version()}
+try:
+    spec = importlib.util.find_spec("torch")
+    folder = os.path.dirname(spec.origin) if spec and spec.origin else ""
+except Exception:
+    folder = ""
+if folder:
+    try:
+        told = runpy.run_path(os.path.join(folder, "version.py"))
+    except Exception:
+        told = {}
+    try:
+        found["torch"] = told.get("__version__") or importlib.metadata.version("torch")
+    except Exception:
+        pass
+    found["cuda"] = told.get("cuda") or ""
+    places = [folder + "/lib", folder + "/../nvidia/nccl/lib", sys.prefix + "/lib", "/usr/lib/*-linux-gnu"]
+    files = [f for p in places for f in sorted(glob.glob(p + "/libnccl.so.2.*"))]
+    found["nccl"] = files[0].rpartition(".so.")[2] if files else ""
+    for package in importlib.metadata.distributions():
+        name = package.metadata["Name"] or ""
+        if re.fullmatch(r"nvidia-nccl-cu\d+", name):
+            found["nccl"] = package.version
+print(json.dumps({k: str(v) for k, v in found.items()}))
+"""
+
+
+def read_gpus(within_s: float = NVML_S) -> Answer:
+    """Return ``(gpus, driver, cuda_driver, error)``; never raises and never hangs.
+
+    ``driver`` is the kernel driver's version (``550.90.07``), ``cuda_driver`` the newest CUDA that it can run
+    (``12.4``), '' where there is none. ``error`` is '' also where there simply is no GPU.
+    """
+    answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+    # a daemon thread: where NVML hangs, nobody can end it, and the program must end all the same
+    threading.Thread(target=lambda: answers.put(_ask_nvml()), name="nvml", daemon=True).start()
+    try:
+        return answers.get(timeout=within_s)
+    except queue.Empty:
+        return (), "", "", f"the NVIDIA driver did not answer within {within_s:.0f} s"
+
+
+def read_versions(system: System, python: str | None = None) -> Versions:
+    """Return the versions that ``python`` (None: the one that runs us) would train with.
+
+    What is not installed, or could not be asked, is ''. ``driver`` is not asked here.
+    """
+    done = system.run([python or sys.executable, "-c", _ASK], VERSIONS_S)
+    return parse_versions(done.stdout) if done.ok else Versions()
+
+
+def parse_versions(text: str) -> Versions:
+    """Return the versions of one JSON object of strings; whatever else another program prints is ''."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return Versions()
+    if not isinstance(found, dict):
+        return Versions()
+    return Versions(*(_version(found.get(key)) for key in ("python", "torch", "cuda", "nccl")))
+
+
+def find_python(system: System, python: str) -> str:
+    """Return the absolute path of the Python named by ``--python``. Raises Misuse where there is none."""
+    # a link is not followed: a virtual environment's python is one, and is found by its place
+    path = str(Path(python).expanduser().absolute()) if "/" in python else system.find_program(python)
+    if path is None or not system.exists(path):
+        raise Misuse(
+            f"there is no Python {python}", "give the path of one: --python ~/venv/bin/python, for example"
+        )
+    if not system.run([path, "-c", "import importlib.metadata"], VERSIONS_S).ok:
+        raise Misuse(f"{python} is not a Python that runs", "try it: " + path + " --version")
+    return path
+
+
+def _version(value: object) -> str:
+    if isinstance(value, str) and value.isprintable() and len(value) <= MAX_VERSION_CHARACTERS:
+        return value.strip()
+    return ""
+
+
+def _ask_nvml() -> Answer:
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as fault:
+        return (), "", "", "" if fault.value in _NO_GPU else f"NVML: {fault}"
+    except Exception as fault:  # a broken library must not end us
+        return (), "", "", f"NVML: {fault}"
+    try:
+        driver = _text(pynvml.nvmlSystemGetDriverVersion())
+        cuda = int(pynvml.nvmlSystemGetCudaDriverVersion_v2())
+        count = min(int(pynvml.nvmlDeviceGetCount()), MAX_GPUS)
+        read = [_read_gpu(number) for number in range(count)]
+        broken = [f"GPU {number}: {gpu}" for number, gpu in enumerate(read) if isinstance(gpu, str)]
+        gpus = tuple(gpu for gpu in read if isinstance(gpu, Gpu))
+        return gpus, driver, f"{cuda // 1000}.{cuda % 1000 // 10}", "; ".join(broken)
+    except Exception as fault:
+        return (), "", "", f"NVML: {fault}"
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _read_gpu(number: int) -> Gpu | str:
+    try:
+        handle = pynvml.nvmlDeviceGetHandleByIndex(number)
+        name = _text(pynvml.nvmlDeviceGetName(handle))
+    except pynvml.NVMLError as fault:
+        return str(fault)
+    try:
+        memory_mib = int(pynvml.nvmlDeviceGetMemoryInfo(handle).total) >> 20
+    except pynvml.NVMLError:
+        memory_mib = 0  # machines with one memory for CPU and GPU do not tell
+    try:
+        major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
+        capability = f"{major}.{minor}"
+    except pynvml.NVMLError:
+        capability = ""
+    return Gpu(name, memory_mib, capability)
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
