@@ -58,7 +58,7 @@ def peers_resolved(facts: Facts) -> Outcome:
         return error(
             f"{_names(lost)} {_is(lost)} listed, but nobody answers for the name",
             [f"{p.name}: {p.resolve_error or 'no address'}" for p in lost],
-            hint="the machine is probably off or unplugged: a vanished node stays listed for up to 75 minutes",
+            hint="the machine is probably off or unplugged: who vanished stays listed for up to 75 minutes",
         )
     return ok(*(f"{p.host} is {p.address}" for p in peers)) if peers else skip("no other node is seen")
 

@@ -16,17 +16,17 @@ SLOW_LOOKUP_S = 1.0
 _NUMBERED = re.compile(r"(.*?)-?(\d*)")
 
 
-@check("AG103", slug="hosts-loopback", area="names", says="the host name alone means a LAN address")
+@check("AG103", slug="hosts-loopback", area="names", says="the bare host name means a LAN address")
 def hosts_loopback(facts: Facts) -> Outcome:
     """Debian writes ``127.0.1.1 hostname``: programs that look their own name up then offer loopback."""
     lookup = facts.kernel_name
     if lookup is None:
         return unknown("nobody looked the host name up")
     if not lookup.addresses:
-        return info(f"the host name {facts.hostname} alone does not resolve ({lookup.error})")
+        return info(f"the bare host name {facts.hostname} does not resolve ({lookup.error})")
     if any(_is_loopback(a) for a in lookup.addresses):
         return info(
-            f"the host name {facts.hostname} alone means {', '.join(lookup.addresses)}, which no peer can reach",
+            f"the bare host name {facts.hostname} means {', '.join(lookup.addresses)}: no peer reaches that",
             _lines_with(facts.etc_hosts.content, facts.hostname),
             hint="avahi-gpu launch passes addresses and is not hurt; a hand-written torchrun may be",
         )
@@ -51,7 +51,7 @@ def own_name_resolves(facts: Facts) -> Outcome:
             [f"{lookup.error or 'no answer'} after {lookup.elapsed_s:.1f} s", *_nameservers_say(facts)],
             hint=_slow_hint(facts)
             if lookup.elapsed_s > SLOW_LOOKUP_S
-            else "a DNS server that claims the domain local, or nscd or sssd with an old answer, can be the cause",
+            else "a DNS server that claims the domain local, or nscd's old answers, can be the cause",
         )
     if all(_is_loopback(a) for a in lookup.addresses):
         return error(
@@ -118,7 +118,7 @@ def published_name(facts: Facts) -> Outcome:
     return warn(
         f"Avahi publishes the name {published}, but the host name is {kernel}",
         evidence,
-        hint="restart avahi-daemon after a change of the host name, or take host-name= out of avahi-daemon.conf",
+        hint="restart avahi-daemon after a new host name, or take host-name= out of avahi-daemon.conf",
     )
 
 

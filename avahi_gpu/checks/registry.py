@@ -1,8 +1,8 @@
 """The list of all checks, and how they are run.
 
-A check is a pure function of ``Facts`` under ``@check``; its ``says`` is the sentence that is true when all is
-well. Lists, completion, ``explain`` and the tests derive from this registry: a new check needs nothing beside
-its function and its page in ``docs/findings/``.
+A check is a pure function of ``Facts`` under ``@check``; its ``says`` is the sentence that is true when all
+is well. Lists, ``explain`` and the tests derive from this registry: a new check needs nothing beside its
+function and its page in ``docs/findings/``.
 """
 
 from __future__ import annotations

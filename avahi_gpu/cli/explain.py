@@ -1,8 +1,52 @@
-"""``avahi-gpu explain``."""
+"""``avahi-gpu explain``: the page of one finding, offline."""
 
 from __future__ import annotations
 
+import difflib
+import sys
+from pathlib import Path
+from typing import Annotated
 
-def command() -> None:
-    """Not written yet."""
-    raise NotImplementedError
+import typer
+from rich.markdown import Markdown
+
+from avahi_gpu.checks.registry import Check, all_checks, find_check
+from avahi_gpu.cli.outcome import guarded
+from avahi_gpu.errors import AvahiGpuError, Misuse
+from avahi_gpu.render.text import console
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+# in the wheel, and beside the package in an editable checkout
+_PAGES = (_PACKAGE / "_shipped" / "findings", _PACKAGE.parent / "docs" / "findings")
+
+
+def command(
+    finding: Annotated[str, typer.Argument(metavar="ID", help="Such as AG104 or mdns-before-dns.")],
+) -> None:
+    """Show what a finding of the doctor means, and how to mend it."""
+    with guarded("explain"):
+        text = page_path(chosen(finding)).read_text(encoding="utf-8")
+        if sys.stdout.isatty():
+            console().print(Markdown(text))
+        else:
+            sys.stdout.write(text)
+
+
+def chosen(name: str) -> Check:
+    """Return the check of that id or slug. Raises Misuse that names the nearest one."""
+    found = find_check(name)
+    if found is not None:
+        return found
+    names = {n.lower(): n for c in all_checks() for n in (c.id, c.slug)}
+    near = difflib.get_close_matches(name.strip().lower(), names, n=1, cutoff=0.5)
+    hint = f"did you mean {names[near[0]]}? " if near else ""
+    raise Misuse(f"there is no finding {name!r}", f"{hint}avahi-gpu doctor --list shows all of them")
+
+
+def page_path(check: Check) -> Path:
+    """Return where the page of ``check`` lies. Raises AvahiGpuError where the installation lacks it."""
+    for folder in _PAGES:
+        page = folder / f"{check.id}.md"
+        if page.is_file():
+            return page
+    raise AvahiGpuError(f"the page of {check.id} is not installed", "install avahi-gpu again")

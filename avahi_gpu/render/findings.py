@@ -1,0 +1,133 @@
+"""Findings for people, for JSON and for a monitoring system."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.console import Console
+
+from avahi_gpu.model import Change, Finding, Fix, Verdict
+from avahi_gpu.render.text import printable
+
+# in the order in which they are shown: what matters most stands last, just above the prompt
+ORDER: tuple[Verdict, ...] = ("ok", "skip", "unknown", "info", "warn", "error")
+_STYLES: dict[Verdict, str] = {
+    "ok": "green",
+    "skip": "dim",
+    "unknown": "magenta",
+    "info": "cyan",
+    "warn": "yellow",
+    "error": "bold red",
+}
+_LIMIT = 400  # characters of one line that holds words from outside
+
+
+def show_findings(findings: Sequence[Finding], console: Console) -> None:
+    """Print one line a finding, with evidence and advice below those that need a reader; errors last."""
+    for verdict in ORDER:
+        for finding in findings:
+            if finding.verdict == verdict:
+                _show(finding, console)
+    console.print(summarize(findings), style="bold")
+
+
+def summarize(findings: Iterable[Finding]) -> str:
+    """Return the verdict on the machine in one line."""
+    found = list(findings)
+    count = Counter(f.verdict for f in found)
+    worst = [f for f in found if f.verdict == "error"] or [f for f in found if f.verdict == "warn"]
+    words = [_counted(count["error"], "error"), _counted(count["warn"], "warning")]
+    told = ", ".join(w for w in words if w)
+    calm = ((count["ok"], "fine"), (count["unknown"], "unknown"))
+    rest = ", ".join(f"{number} {word}" for number, word in calm if number)
+    if not worst:
+        return f"no error found ({rest or 'nothing was asked'})"
+    return f"{told} ({rest}): {printable(worst[0].says, _LIMIT)}"
+
+
+def findings_data(findings: Iterable[Finding]) -> dict[str, Any]:
+    """Return ``{"findings": [{"id", "slug", "area", "verdict", "says", "evidence", "fix"}]}``.
+
+    ``fix`` is null or ``{"title", "commands"}``; advice that no command expresses is a title alone.
+    """
+    return {
+        "findings": [
+            {
+                "id": f.id,
+                "slug": f.slug,
+                "area": f.area,
+                "verdict": f.verdict,
+                "says": f.says,
+                "evidence": list(f.evidence),
+                "fix": _fix_data(f),
+            }
+            for f in findings
+        ]
+    }
+
+
+def nagios_line(findings: Sequence[Finding]) -> tuple[str, int]:
+    """Return a monitoring plugin's line and exit code: 0 ok, 1 warning, 2 critical, 3 unknown."""
+    verdicts = {f.verdict for f in findings}
+    if "error" in verdicts:
+        state, code = "CRITICAL", 2
+    elif "warn" in verdicts:
+        state, code = "WARNING", 1
+    elif "ok" not in verdicts:
+        state, code = "UNKNOWN", 3
+    else:
+        state, code = "OK", 0
+    count = Counter(f.verdict for f in findings)
+    numbers = " ".join(f"{verdict}={count[verdict]}" for verdict in ORDER)
+    # a bar would end the text: it starts the performance data (Monitoring Plugins guidelines 2.6)
+    return f"AVAHI-GPU {state} - {summarize(findings).replace('|', '/')} | {numbers}", code
+
+
+def fix_commands(fix: Fix) -> list[str]:
+    """Return a fix as lines that a person can read or run."""
+    return [_command(c) for c in fix.changes] + list(fix.commands)
+
+
+def show_list(rows: Iterable[tuple[str, str, str, str]], console: Console) -> None:
+    """Print id, area, slug and sentence of every check."""
+    for id, area, slug, says in rows:
+        console.print(f"{id}  {area:<8} {slug:<22} {says}")
+
+
+def _fix_data(finding: Finding) -> dict[str, Any] | None:
+    if finding.fix:
+        return {"title": finding.fix.title, "commands": fix_commands(finding.fix)}
+    return {"title": finding.hint, "commands": []} if finding.hint else None
+
+
+def _show(finding: Finding, console: Console) -> None:
+    style = _STYLES[finding.verdict]
+    console.print(f"{finding.verdict:<7} {finding.id}  {printable(finding.says, _LIMIT)}", style=style)
+    if finding.verdict in ("ok", "skip"):
+        return
+    for line in finding.evidence:
+        _tell(line, console)
+    if finding.hint:
+        _tell(f"what to do: {finding.hint}", console)
+    if finding.fix:
+        for line in fix_commands(finding.fix):
+            _tell(f"to mend: {line}", console)
+    if finding.verdict in ("warn", "error"):
+        _tell(f"more: avahi-gpu explain {finding.id}", console)
+
+
+def _tell(line: str, console: Console) -> None:
+    console.print(f"{'':12}{printable(line, _LIMIT)}", style="dim")
+
+
+def _command(change: Change) -> str:
+    if change.argv:
+        return shlex.join(change.argv)
+    return f"avahi-gpu doctor --fix   # {change.title}"
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}" if number else ""
