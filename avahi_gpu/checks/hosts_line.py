@@ -1,0 +1,105 @@
+"""1xx: nsswitch.conf, its hosts line, and the module that asks Avahi on behalf of glibc."""
+
+from __future__ import annotations
+
+from avahi_gpu.checks import fixes
+from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unknown
+from avahi_gpu.checks.registry import check
+from avahi_gpu.files import nsswitch
+from avahi_gpu.files.nsswitch_chain import MDNS
+from avahi_gpu.model import Change, Facts, Fix
+
+WANTED_MODULE = "mdns4_minimal"
+MUSL = frozenset({"alpine", "chimera", "openwrt"})  # their C library has no name service switch
+
+
+@check("AG101", slug="nsswitch-valid", area="names", says="nsswitch.conf is well-formed", setup=True)
+def nsswitch_valid(facts: Facts) -> Outcome:
+    """One malformed action makes glibc drop the whole file: users, groups and localhost with it."""
+    state = facts.nsswitch
+    if state.content is None and state.exists:
+        return unknown(f"{state.path} could not be read ({state.error})")
+    repair = nsswitch.repair(state.content, machine_of(facts))
+    if repair.verdict == "critical":
+        return error(repair.says, _quoted(facts, repair), fix=_fix(facts, repair), hint=repair.hint)
+    if repair.verdict == "not-applicable":
+        return skip(f"{repair.says}; {repair.hint}")
+    if state.content is None:
+        return info(f"{state.path} is missing; glibc goes by its own defaults")
+    return ok()
+
+
+@check(
+    "AG102",
+    slug="mdns-module",
+    area="names",
+    says="glibc's module for mDNS is on this machine",
+    needs=("AG101",),
+    setup=True,
+)
+def mdns_module(facts: Facts) -> Outcome:
+    """Those that the hosts line names, else the one that setup would put there."""
+    named = nsswitch.modules(nsswitch.decode(facts.nsswitch.content or b""))
+    modules = [name for name in named if name in MDNS] or [WANTED_MODULE]
+    missing = [name for name in modules if facts.nss_modules.get(name) is False]
+    if missing:
+        files = [f"there is no libnss_{name}.so.2" for name in missing]
+        fix = fixes.install("nss-mdns", facts)
+        hint = "" if fix else "install nss-mdns by hand"
+        return error("glibc's module for mDNS is not installed", files, fix=fix, hint=hint)
+    if any(name not in facts.nss_modules for name in modules):
+        return unknown(f"nobody looked for the module {' or '.join(modules)}")
+    return ok(*modules)
+
+
+@check(
+    "AG104",
+    slug="mdns-before-dns",
+    area="names",
+    says="the hosts line asks mDNS before DNS",
+    needs=("AG101",),
+    setup=True,
+)
+def mdns_before_dns(facts: Facts) -> Outcome:
+    """Else ``.local`` names are asked of a name server, which has never heard of them."""
+    repair = nsswitch.repair(facts.nsswitch.content, machine_of(facts))
+    quoted = _quoted(facts, repair)
+    if repair.verdict == "untouched":
+        return ok(*quoted)
+    if repair.verdict == "works":
+        return info(f"the hosts line asks mDNS before DNS, though not by the book: {repair.says}", quoted)
+    says = f"the hosts line does not ask mDNS before DNS: {repair.says}"
+    if repair.wanted:
+        return error(says, quoted, fix=_fix(facts, repair))
+    hint = repair.hint or "put mdns4_minimal [NOTFOUND=return] before dns by hand if you want .local names"
+    return error(says, quoted, hint=hint)
+
+
+def machine_of(facts: Facts) -> nsswitch.Machine:
+    """Return what the rule of repair asks about the machine."""
+    return nsswitch.Machine(
+        glibc=facts.distribution not in MUSL,
+        distribution=facts.distribution,
+        link_target=facts.nsswitch.link_target,
+        writable=facts.nsswitch.writable,
+        mdns_allow=facts.mdns_allow.content,
+        modules=facts.nss_modules,
+    )
+
+
+def _fix(facts: Facts, repair: nsswitch.Repair) -> Fix | None:
+    if repair.content is None:
+        return None
+    state = facts.nsswitch
+    title = "correct the hosts line of nsswitch.conf"
+    mode = 0o644 if state.mode is None else state.mode
+    change = Change("file", title, state.path, repair.content, mode, before=state.content)
+    return Fix(title, (change,))
+
+
+def _quoted(facts: Facts, repair: nsswitch.Repair) -> list[str]:
+    """Return the line that is spoken of with its place."""
+    lines = nsswitch.decode(facts.nsswitch.content or b"").split("\n")
+    if repair.line is None or repair.line > len(lines):
+        return []
+    return [f"{facts.nsswitch.path}:{repair.line}: {' '.join(lines[repair.line - 1].split())}"]
