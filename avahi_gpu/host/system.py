@@ -12,7 +12,7 @@ import stat
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 
 from avahi_gpu.errors import ChangeFailed
 from avahi_gpu.host.atomic import Wanted, read_all, replace, sync_folder, write_all
@@ -84,7 +84,7 @@ class System:
         except OSError:
             return False
 
-    def is_folder(self, path: str | Path) -> bool:
+    def is_folder(self, path: str | PurePath) -> bool:
         """Return whether a folder is there, links followed. Never raises."""
         try:
             return self._locate(str(path)).is_dir()
@@ -168,7 +168,7 @@ class System:
         except OSError as fault:
             raise _failed(f"cannot make the link {path}", fault) from fault
 
-    def make_folder(self, path: str | Path, mode: int = 0o755) -> tuple[str, ...]:
+    def make_folder(self, path: str | PurePath, mode: int = 0o755) -> tuple[str, ...]:
         """Make a folder and those above it; return the paths that were made, outermost first."""
         made: list[str] = []
         try:
@@ -182,7 +182,7 @@ class System:
             raise _failed(f"cannot make the folder {path}", fault) from fault
         return tuple(made)
 
-    def remove_folder(self, path: str | Path) -> bool:
+    def remove_folder(self, path: str | PurePath) -> bool:
         """Remove an empty folder; return whether it is gone. One that is not empty stays."""
         try:
             self._inside(str(path)).rmdir()

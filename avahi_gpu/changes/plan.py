@@ -1,0 +1,159 @@
+"""From findings to the list of changes: ordered, each once, one restart at most. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from avahi_gpu.changes.change import same
+from avahi_gpu.model import Change, ChangeKind, DaemonState, Facts, FileState, Finding, Fix
+
+Judge = Callable[[Facts], Sequence[Finding]]
+
+# packages bring files along, and a daemon reads its files when it starts
+ORDER: tuple[ChangeKind, ...] = ("package", "file", "daemon")
+MAX_ROUNDS = 8  # of foresight: as deep as one cause can hide another
+RUNNING = 2  # Avahi's state of a server that has its name (avahi-common/defs.h)
+
+_RESTARTS = (("systemctl", "restart"), ("systemctl", "reload"), ("avahi-daemon", "--kill"))
+
+
+def plan(findings: Iterable[Finding]) -> list[Change]:
+    """Return the changes that the findings' fixes hold: packages, then files, then daemons.
+
+    Packages of one manager become one installation, a file is changed once (the first fix wins), and a daemon
+    that is to be started is not restarted as well: it reads its files when it starts.
+    """
+    fixes = [f.fix for f in findings if f.fix is not None and f.verdict in ("warn", "error")]
+    changes = [change for fix in fixes for change in fix.changes]
+    packages = [c for c in changes if c.kind == "package"]
+    files = [c for c in changes if c.kind == "file"]
+    return [*_merge_packages(packages), *_each_once(files), *_daemons(fixes)]
+
+
+def next_step(changes: Sequence[Change]) -> list[Change]:
+    """Return the first kind's changes alone: what is to be done before the machine is read again."""
+    for kind in ORDER:
+        step = [c for c in changes if c.kind == kind]
+        if step:
+            return step
+    return []
+
+
+def plan_all(facts: Facts, judge: Judge) -> list[Change]:
+    """Return every change that will be wanted, those included that show only when earlier ones are made.
+
+    On a bare machine the check of the daemon is skipped while the package is missing; so the facts are taken
+    on as if each change had worked, and judged again.
+    """
+    wanted: list[Change] = []
+    for _ in range(MAX_ROUNDS):
+        new = [c for c in plan(judge(facts)) if not any(same(c, w) for w in wanted)]
+        if not new:
+            break
+        wanted += new
+        facts = foresee(facts, new)
+    packages = _merge_packages([c for c in wanted if c.kind == "package"])
+    return [*packages, *(c for kind in ORDER[1:] for c in wanted if c.kind == kind)]
+
+
+def foresee(facts: Facts, changes: Iterable[Change]) -> Facts:
+    """Return the facts as they will be when the changes have worked, as far as checks of setup ask."""
+    for change in changes:
+        if change.kind == "file":
+            facts = _foresee_file(facts, change)
+        elif change.kind == "package":
+            facts = _foresee_packages(facts, change.argv)
+        else:
+            facts = replace(facts, daemon=_foresee_daemon(facts.daemon, change.argv))
+    return facts
+
+
+def _foresee_file(facts: Facts, change: Change) -> Facts:
+    def after(state: FileState) -> FileState:
+        if state.path != change.path:
+            return state
+        if change.content is None:
+            return FileState(state.path, None)
+        return replace(
+            state, content=change.content, mode=change.mode, uid=state.uid or 0, gid=state.gid or 0, error=""
+        )
+
+    return replace(
+        facts,
+        nsswitch=after(facts.nsswitch),
+        etc_hosts=after(facts.etc_hosts),
+        avahi_conf=after(facts.avahi_conf),
+        mdns_allow=after(facts.mdns_allow),
+        service_file=after(facts.service_file),
+    )
+
+
+def _foresee_packages(facts: Facts, argv: tuple[str, ...]) -> Facts:
+    packages = dict(facts.packages)
+    modules = dict(facts.nss_modules)
+    daemon = facts.daemon
+    for name in argv:
+        if name in packages:
+            packages[name] = True
+        if name in ("avahi", "avahi-daemon"):
+            daemon = replace(daemon, installed=True)
+        if "nss-mdns" in name:
+            modules = {m: True if m.startswith("mdns") else there for m, there in modules.items()}
+    return replace(facts, packages=packages, nss_modules=modules, daemon=daemon)
+
+
+def _foresee_daemon(daemon: DaemonState, argv: tuple[str, ...]) -> DaemonState:
+    if any(word.startswith("dbus") for word in argv):
+        return replace(daemon, bus_reachable=True, bus_error="")
+    if any(word.startswith("avahi-daemon") for word in argv) and "--kill" not in argv:
+        return replace(daemon, on_bus=True, server_state=RUNNING)
+    return daemon
+
+
+def _merge_packages(changes: Sequence[Change]) -> list[Change]:
+    """Join installations that differ in their last word, the package, into one command line."""
+    commands: dict[tuple[str, ...], list[str]] = {}
+    for change in changes:
+        names = _package_names(change.argv)
+        known = commands.setdefault(change.argv[: len(change.argv) - len(names)], [])
+        known += [name for name in names if name not in known]
+    return [
+        Change("package", f"install {', '.join(names)}", argv=(*command, *names))
+        for command, names in commands.items()
+    ]
+
+
+def _package_names(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words behind the last option: ``apt-get install --yes a b`` gives a and b."""
+    last = max((n for n, word in enumerate(argv) if word.startswith("-") or word == "install"), default=0)
+    return argv[last + 1 :]
+
+
+def _each_once(changes: Iterable[Change]) -> list[Change]:
+    first: dict[str, Change] = {}
+    for change in changes:
+        first.setdefault(change.path, change)
+    return list(first.values())
+
+
+def _daemons(fixes: Sequence[Fix]) -> list[Change]:
+    groups = [[c for c in fix.changes if c.kind == "daemon"] for fix in fixes]
+    starts = [group for group in groups if group and not any(_is_restart(c) for c in group)]
+    started = {_daemon_of(c.argv) for group in starts for c in group}
+    chosen: list[Change] = []
+    for group in groups:
+        restart = any(_is_restart(c) for c in group)
+        if restart and any(_daemon_of(c.argv) in started for c in group):
+            continue
+        chosen += [c for c in group if not any(same(c, other) for other in chosen)]
+    return chosen
+
+
+def _is_restart(change: Change) -> bool:
+    return change.argv[:2] in _RESTARTS
+
+
+def _daemon_of(argv: tuple[str, ...]) -> str:
+    names = [word.partition(".")[0] for word in argv if word.startswith(("avahi-daemon", "dbus"))]
+    return names[-1].replace("dbus-daemon", "dbus") if names else " ".join(argv)

@@ -1,0 +1,155 @@
+"""The lines of the journal, and what undoing them comes to. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from avahi_gpu.model import Change, FileState
+
+RECORD_VERSION = 1
+
+
+class Before(msgspec.Struct, frozen=True):
+    """A file before it was changed; ``content`` None: there was none."""
+
+    content: bytes | None
+    mode: int = 0o644
+    uid: int = 0
+    gid: int = 0
+
+
+class FileRecord(msgspec.Struct, frozen=True, tag="file", tag_field="kind"):
+    """A file was, or was about to be, changed. ``after`` is the new content's SHA-256, '' for removed."""
+
+    path: str
+    before: Before
+    after: str
+    version: int = RECORD_VERSION
+
+
+class FolderRecord(msgspec.Struct, frozen=True, tag="folder", tag_field="kind"):
+    """A folder was made."""
+
+    path: str
+    version: int = RECORD_VERSION
+
+
+class CommandRecord(msgspec.Struct, frozen=True, tag="command", tag_field="kind"):
+    """Packages were installed or a daemon was started: undo leaves that and says so."""
+
+    change: str  # the kind of the change: package or daemon
+    title: str
+    argv: tuple[str, ...]
+    version: int = RECORD_VERSION
+
+
+Record = FileRecord | FolderRecord | CommandRecord
+
+
+@dataclass(frozen=True)
+class Restore:
+    """One file to put back. ``before.content`` None: it is removed."""
+
+    path: str
+    before: Before
+    current: bytes | None
+
+    @property
+    def change(self) -> Change:
+        """The same as a change, for its diff."""
+        title = f"remove {self.path}" if self.before.content is None else f"put {self.path} back"
+        return Change("file", title, self.path, self.before.content, self.before.mode, before=self.current)
+
+
+@dataclass(frozen=True)
+class Unwinding:
+    """What undoing a journal comes to."""
+
+    restores: tuple[Restore, ...]
+    kept: tuple[str, ...]  # paths that somebody edited since: left alone
+    folders: tuple[str, ...]  # made by us, innermost first
+    stays: tuple[CommandRecord, ...]
+    remaining: tuple[Record, ...]  # what the journal is to hold afterwards
+
+
+def digest(content: bytes | None) -> str:
+    """Return the SHA-256 of a content in hex, '' for a missing file."""
+    return "" if content is None else hashlib.sha256(content).hexdigest()
+
+
+def encode_record(record: Record) -> bytes:
+    """Return the record as one line of JSON; bytes as base64."""
+    return msgspec.json.encode(record) + b"\n"
+
+
+def decode_records(content: bytes) -> tuple[list[Record], list[int]]:
+    """Return the records of a journal and the numbers of the lines that are none.
+
+    A line cut short by a crash was written before its change was made, so leaving it out is right.
+    """
+    records: list[Record] = []
+    broken: list[int] = []
+    for number, line in enumerate(content.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            record = msgspec.json.decode(line, type=Record)
+        except (msgspec.DecodeError, msgspec.ValidationError):
+            broken.append(number)
+            continue
+        if record.version == RECORD_VERSION:
+            records.append(record)
+        else:
+            broken.append(number)
+    return records, broken
+
+
+def unwind(records: Sequence[Record], read: Callable[[str], FileState]) -> Unwinding:
+    """Walk the journal backwards and return what brings every file to where it was before the first record.
+
+    A file that is neither as we left it nor as it was before has been edited since: it is kept. One that is
+    missing may come back: nobody's work is lost by that.
+    """
+    restores: list[Restore] = []
+    kept: list[str] = []
+    files = [r for r in records if isinstance(r, FileRecord)]
+    for path in dict.fromkeys(r.path for r in reversed(files)):
+        state = read(path)
+        current = Before(state.content, state.mode or 0)
+        target = _walk_back(current, [r for r in files if r.path == path])
+        if target is None or (state.exists and state.content is None):
+            kept.append(path)
+        elif not _same(current, target):
+            restores.append(Restore(path, target, state.content))
+    folders = [r.path for r in reversed(records) if isinstance(r, FolderRecord)]
+    return Unwinding(
+        tuple(restores),
+        tuple(kept),
+        tuple(dict.fromkeys(folders)),
+        tuple(r for r in records if isinstance(r, CommandRecord)),
+        tuple(r for r in records if isinstance(r, FileRecord) and r.path in kept),
+    )
+
+
+def _walk_back(current: Before, records: Sequence[FileRecord]) -> Before | None:
+    """Return what the file was before the records, None where it has been edited since the last of them.
+
+    Where somebody edited it between two of them, that edit is what comes back.
+    """
+    came_from: Before | None = None
+    for record in reversed(records):
+        here = came_from or current
+        # the first of the two: the change never came to be, or is undone already
+        if _same(here, record.before) or here.content is None or digest(here.content) == record.after:
+            came_from = record.before
+        else:
+            break
+    return came_from
+
+
+def _same(one: Before, other: Before) -> bool:
+    return one.content == other.content and (one.content is None or one.mode == other.mode)
