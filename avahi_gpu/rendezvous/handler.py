@@ -1,0 +1,256 @@
+"""The torch elastic backend ``avahi``: ``torchrun --rdzv-backend=avahi`` finds its peers by itself.
+
+The entry point ``torchrun.handlers`` leads here. torch's own words for it are in the documentation of
+``torch.distributed.elastic.rendezvous``; docs/adr/0003-torch-api.md lists every name of torch's that is used.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import socket
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch.distributed import PrefixStore, TCPStore
+from torch.distributed.elastic.rendezvous import (
+    RendezvousClosedError,
+    RendezvousConnectionError,
+    RendezvousGracefulExitError,
+    RendezvousHandler,
+    RendezvousInfo,
+    RendezvousParameters,
+    RendezvousStoreInfo,
+)
+
+from avahi_gpu.errors import AvahiGpuError, Misuse
+from avahi_gpu.rendezvous.environment import interface_variables, missing_variables
+from avahi_gpu.rendezvous.messages import Skills
+from avahi_gpu.rendezvous.node import MASTER_PRIORITY, Formed, JobEnded, Node, Notice, Settings, started
+from avahi_gpu.rendezvous.terms import JOIN_TIMEOUT_S, LAST_CALL_S, LOST_AFTER_S, Terms
+
+WAIT_SLICE_S = 0.5  # torch's signal handlers run between two slices, so that Ctrl-C is prompt
+STORE_CONNECT_S = 5.0  # the leader's store listens before the round begins; longer means that it has died
+STORE_TIMEOUT_S = 60.0  # of the agents' own exchanges; torch's default for c10d
+GATHER_SLICE_S = 1.0  # between two looks at whether the round is over while the agents gather at the store
+
+
+class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not read by the type checker
+    """torch elastic's view of a Node."""
+
+    def __init__(self, node: Node, run_id: str) -> None:
+        self.node = node
+        self.run_id = run_id
+        self.closed = False
+        self.wanted = True  # a Node that was started before has been told already
+        self.ours: dict[str, str] = {}  # variables that we set for an earlier round
+        self.stores: list[TCPStore] = []  # of the current round
+
+    def get_backend(self) -> str:
+        return "avahi"
+
+    @property
+    def use_agent_store(self) -> bool:
+        # workers that share the agents' store join a stale mesh after a restart: they get a port of their own
+        return False
+
+    def get_run_id(self) -> str:
+        return self.run_id
+
+    def is_closed(self) -> bool:
+        return self.closed
+
+    def set_closed(self) -> None:
+        self.closed = True
+
+    def num_nodes_waiting(self) -> int:
+        return 1 if self.node.over else 0
+
+    def next_rendezvous(self) -> RendezvousInfo:
+        """Return the round that this node is part of; blocks until there is one."""
+        try:
+            while True:
+                if not self.wanted:
+                    self.node.want()
+                self.wanted = False
+                formed = self.wait()
+                store = self.gather(formed)
+                if store is not None:
+                    return self.enter(formed, store)
+        except JobEnded as ended:
+            tell(Notice(f"{ended.message}" + (f" ({ended.hint})" if ended.hint else "")))
+            error = RendezvousGracefulExitError if ended.finished else RendezvousClosedError
+            raise error(ended.message) from None
+
+    def wait(self) -> Formed:
+        """Wait for the round in slices."""
+        while True:
+            formed = self.node.wait_for_round(WAIT_SLICE_S)
+            if formed is not None:
+                return formed
+
+    def gather(self, formed: Formed) -> PrefixStore | None:
+        """Meet the other agents at the leader's store; None where the round is over before that."""
+        round = formed.round
+        self.stores.clear()
+        try:
+            self.stores.append(self.open_store(formed))
+            store = PrefixStore(f"avahi-gpu/{round.token}", self.stores[0])
+            store.set(f"here/{round.rank}", "1")
+            keys = [f"here/{rank}" for rank in range(len(round.seats))]
+            while not self.node.over:
+                try:
+                    store.wait(keys, timedelta(seconds=GATHER_SLICE_S))
+                except torch.distributed.DistStoreError:
+                    continue
+                return store
+        except (torch.distributed.DistNetworkError, torch.distributed.DistStoreError, RuntimeError) as error:
+            tell(Notice(f"the store on {round.leader.host} failed: {first_line(error)}"))
+        self.stores.clear()
+        return None
+
+    def open_store(self, formed: Formed) -> TCPStore:
+        """Return the agents' store: the server on the leader, a client elsewhere."""
+        round = formed.round
+        options: dict[str, Any] = {"wait_for_workers": False, "timeout": timedelta(seconds=STORE_CONNECT_S)}
+        if formed.store is not None:
+            options |= {"is_master": True, "master_listen_fd": formed.store.detach()}
+        else:
+            options |= {"is_master": False}
+        store = TCPStore(round.leader.address, round.store_port, **options)
+        store.set_timeout(timedelta(seconds=STORE_TIMEOUT_S))
+        return store
+
+    def enter(self, formed: Formed, store: PrefixStore) -> RendezvousInfo:
+        """Set what binds the workers to the round's interface, and return the round as torch wants it."""
+        round = formed.round
+        if formed.interface:
+            wanted = interface_variables(formed.interface, round.own.address)
+            self.ours = missing_variables(wanted, os.environ, self.ours)
+            os.environ.update(self.ours)
+        return RendezvousInfo(
+            store,
+            round.rank,
+            len(round.seats),
+            RendezvousStoreInfo(round.leader.address, round.worker_port),
+        )
+
+    def shutdown(self) -> bool:
+        """Leave the job. torch calls this while it ends, with the error in flight if there is one."""
+        error = sys.exc_info()[1]
+        if error is None:
+            self.node.close("finished")
+        else:
+            self.node.close("failed", f"its script failed on {self.node.settings.host}")
+        self.stores.clear()
+        return True
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of torch's error texts, which go on with C++ stack traces."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def tell(notice: Notice) -> None:
+    """Print a notice on stderr, for plain torchrun."""
+    from avahi_gpu.render.text import printable
+
+    present = f": {len(notice.present)} here ({', '.join(notice.present)})" if notice.present else ""
+    sys.stderr.write(f"[avahi-gpu] {printable(notice.text + present, 1000)}\n")
+    sys.stderr.flush()
+
+
+def installed_skills(processes: int = 0) -> Skills:
+    """Return what this environment brings: the versions that decide whether nodes can work together."""
+    try:
+        nccl = next(
+            (
+                d.version
+                for d in importlib.metadata.distributions()
+                if (d.name or "").startswith("nvidia-nccl")
+            ),
+            "",
+        )
+    except Exception:  # a broken package elsewhere in the environment is not our business
+        nccl = ""
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return Skills(
+        torch=str(torch.__version__),
+        nccl=nccl,
+        cuda=str(torch.version.cuda or ""),
+        python=python,
+        processes=processes,
+    )
+
+
+def create(parameters: RendezvousParameters) -> RendezvousHandler:
+    """Return the handler of a job: of the Node that ``launch`` started, or of a new one."""
+    run_id = parameters.run_id
+    node = started.pop(run_id, None)
+    if node is not None:
+        return AvahiRendezvous(node, run_id)
+    try:
+        node = Node.start(settings_of(parameters), tell)
+    except AvahiGpuError as error:
+        tell(Notice(error.message))
+        if error.hint:
+            tell(Notice(error.hint))
+        raise RendezvousConnectionError(error.message) from None
+    node.want()
+    return AvahiRendezvous(node, run_id)
+
+
+def settings_of(parameters: RendezvousParameters) -> Settings:
+    """Return the settings that torchrun's flags and ``--rdzv-conf`` ask for. Raises Misuse."""
+    job = (
+        parameters.run_id
+        if parameters.run_id not in ("", "none")
+        else os.environ.get("AVAHI_GPU_JOB", "none")
+    )
+    host = socket.gethostname().split(".")[0]
+    master = str(parameters.get("master", os.environ.get("AVAHI_GPU_MASTER", "")))
+    terms = Terms(
+        job=job,
+        cluster=str(parameters.get("cluster", os.environ.get("AVAHI_GPU_CLUSTER", "default"))),
+        min_nodes=parameters.min_nodes,
+        max_nodes=parameters.max_nodes,
+        lost_after_s=seconds(parameters, "lost_after", LOST_AFTER_S),
+        last_call_s=seconds(parameters, "last_call_timeout", LAST_CALL_S),
+        join_timeout_s=seconds(parameters, "join_timeout", JOIN_TIMEOUT_S),
+        allow_skew=bool(parameters.get_as_bool("allow_skew", False)),
+        skills=Skills(
+            **{
+                **{f: getattr(installed_skills(), f) for f in ("torch", "nccl", "cuda", "python")},
+                "min_nodes": parameters.min_nodes,
+                "max_nodes": parameters.max_nodes,
+            }
+        ),
+    )
+    return Settings(
+        terms=terms,
+        host=host,
+        priority=MASTER_PRIORITY if master and master.partition(".")[0] == host else 0,
+        interface=parameters.get("interface") or os.environ.get("AVAHI_GPU_INTERFACE"),
+    )
+
+
+def seconds(parameters: RendezvousParameters, key: str, default: float) -> float:
+    """Return a positive number of seconds from ``--rdzv-conf``. Raises Misuse."""
+    value = parameters.get(key, default)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = -1.0
+    if not 0 <= number < 1e7:
+        raise Misuse(
+            f"--rdzv-conf {key}={value} is not a number of seconds", f"write for example {key}={default:g}"
+        )
+    return number
+
+
+def registration() -> Callable[[RendezvousParameters], RendezvousHandler]:
+    """Entry point of the group ``torchrun.handlers``: torch calls it to get the creator."""
+    return create

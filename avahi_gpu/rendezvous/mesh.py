@@ -1,0 +1,155 @@
+"""The ports of a round, and the test that every member reaches every other one before it starts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from avahi_gpu.errors import LaunchFailed
+from avahi_gpu.rendezvous.channel import describe
+from avahi_gpu.rendezvous.messages import Seat
+
+MESH_TIMEOUT_S = 2.0  # a lost SYN is repeated after 1 s; who has not answered two is blocked
+WORKER_PORTS = range(29500, 30000)  # below every kernel's ephemeral range, torch's own default first
+
+
+def listen_on(address: str, port: int = 0) -> socket.socket:
+    """Return a socket that listens on ``address``; raises OSError."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(
+            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+        )  # a port in TIME_WAIT is free for torch too
+        sock.bind((address, port))
+        sock.listen(128)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def port_of(sock: socket.socket) -> int:
+    """Return the port that a socket is bound to."""
+    return int(sock.getsockname()[1])
+
+
+def claim(name: str) -> socket.socket | None:
+    """Claim ``name`` on this host until the socket is closed or the process ends; None if it is claimed.
+
+    An abstract Unix socket: one name space for each network namespace, gone with its process (unix(7)).
+    """
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock.bind("\0avahi-gpu/" + name)
+    except OSError:
+        sock.close()
+        return None
+    return sock
+
+
+@dataclass
+class Ports:
+    """What a leader holds for one proposal: the store's socket and the port that its workers will take.
+
+    The worker port is held by name for as long as the round lives, so that no other job of this host takes
+    it, and listens until the round begins, so that the mesh test can reach it.
+    """
+
+    store: socket.socket
+    worker_port: int
+    _held: list[socket.socket] = field(default_factory=list)
+    _claimed: socket.socket | None = None
+
+    def open_for_workers(self) -> None:
+        """The round begins: the worker of rank 0 will listen on the port itself."""
+        for sock in self._held:
+            sock.close()
+        self._held.clear()
+
+    def release(self) -> None:
+        """Nobody needs the ports any more. The store's socket belongs to torch once the round has begun."""
+        self.open_for_workers()
+        if self._claimed is not None:
+            self._claimed.close()
+            self._claimed = None
+
+    def discard(self) -> None:
+        """The proposal has failed: the store's socket goes too."""
+        self.release()
+        self.store.close()
+
+
+def reserve(address: str, after: int = 0) -> Ports:
+    """Reserve the ports of a round on ``address``; a worker port behind ``after``, so that each round has a
+    fresh one. Raises LaunchFailed."""
+    store = listen_on(address)
+    later = [p for p in WORKER_PORTS if p > after] + [p for p in WORKER_PORTS if p <= after]
+    for port in later:
+        claimed = claim(f"port/{port}")
+        if claimed is None:
+            continue
+        with contextlib.suppress(OSError):
+            return Ports(store, port, [listen_on("0.0.0.0" if ":" not in address else "::", port)], claimed)
+        claimed.close()
+    store.close()
+    raise LaunchFailed(
+        f"every port from {WORKER_PORTS.start} to {WORKER_PORTS.stop - 1} is taken on this host",
+        "`ss -ltnp` shows by whom",
+    )
+
+
+class MeshListener:
+    """An ephemeral port that accepts and closes: what the other members try to reach."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self._server: asyncio.Server | None = None
+
+    async def open(self, address: str) -> int:
+        """Listen; return the port."""
+
+        async def accept(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.close()
+
+        self._server = await asyncio.start_server(accept, "::" if ":" in address else "0.0.0.0", 0)
+        self.port = port_of(self._server.sockets[0])
+        return self.port
+
+    def close(self) -> None:
+        """Stop listening."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+
+async def test_mesh(
+    seats: Sequence[Seat], own_id: str, store_port: int, worker_port: int
+) -> tuple[tuple[str, str], ...]:
+    """Reach every other seat and the leader's two ports; return the ids not reached, with sentences."""
+    own = next(s for s in seats if s.id == own_id)
+    targets = [(s, s.mesh_port) for s in seats if s.id != own_id]
+    if seats[0].id != own_id:
+        targets += [(seats[0], store_port), (seats[0], worker_port)]
+    tried = await asyncio.gather(*(_reach(own, seat, port) for seat, port in targets))
+    failed: dict[str, str] = {}
+    for (seat, _), sentence in zip(targets, tried, strict=True):
+        if sentence is not None:
+            failed.setdefault(seat.id, sentence)
+    return tuple(failed.items())
+
+
+async def _reach(own: Seat, seat: Seat, port: int) -> str | None:
+    try:
+        connecting = asyncio.open_connection(seat.address, port, local_addr=(own.address, 0))
+        _, writer = await asyncio.wait_for(connecting, MESH_TIMEOUT_S)
+    except (OSError, asyncio.TimeoutError) as error:
+        why = describe(error)
+        guess = ": is a firewall in between?" if why == "no answer" else ""
+        way = f"{own.host} ({own.address}) cannot reach {seat.host} ({seat.address})"
+        return f"{way} on port {port} ({why}){guess}"
+    writer.close()
+    return None

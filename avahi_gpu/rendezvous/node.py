@@ -1,0 +1,352 @@
+"""One node of a running job: the agreement driven by sockets, Avahi and the clock, in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from avahi_gpu.avahi.browse import Appeared, Browser
+from avahi_gpu.avahi.bus import connect
+from avahi_gpu.avahi.publish import Publication
+from avahi_gpu.errors import AvahiGpuError, LaunchFailed
+from avahi_gpu.host.net import interface_of, lan_interfaces, read_interfaces
+from avahi_gpu.model import JOB_SERVICE, Interface
+from avahi_gpu.rendezvous import steps
+from avahi_gpu.rendezvous.agreement import Agreement
+from avahi_gpu.rendezvous.channel import Channel
+from avahi_gpu.rendezvous.election import Candidate
+from avahi_gpu.rendezvous.mesh import MeshListener, Ports, claim, port_of, reserve, test_mesh
+from avahi_gpu.rendezvous.record import candidate_from, encode_record
+from avahi_gpu.rendezvous.terms import CONTROL_PORTS, Terms
+
+START_S = (
+    10.0  # reading the interfaces and reaching the bus take milliseconds; longer is a machine that hangs
+)
+CLOSE_S = 3.0  # saying goodbye and withdrawing the record; on the way out nobody waits longer
+FAREWELL_S = 2.0  # a leader that has finished waits that long for its members to say so too
+MASTER_PRIORITY = 1_000_000  # the priority of the node that --master names
+NAME_MAX = 63  # bytes of a DNS label (RFC 1035 section 2.3.4)
+
+
+class JobEnded(AvahiGpuError):
+    """There will be no round for this node any more. ``finished``: the job went well without it."""
+
+    code = "job-ended"
+
+    def __init__(self, message: str, hint: str = "", *, finished: bool = False) -> None:
+        super().__init__(message, hint)
+        self.finished = finished
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a start of a node needs to know. ``interface`` None: the best LAN interface."""
+
+    terms: Terms
+    host: str
+    priority: int = 0
+    interface: str | None = None
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something for people: an event, or (``waiting``) who is there by now."""
+
+    text: str
+    present: tuple[str, ...] = ()
+    waiting: bool = False
+
+
+@dataclass(frozen=True)
+class Formed:
+    """A round, with what is ours in it: the interface, and on the leader the socket of the agents' store."""
+
+    round: steps.Round
+    interface: str
+    store: socket.socket | None
+
+
+Listener = Callable[[Notice], None]
+
+started: dict[str, Node] = {}  # by job: the nodes that wait for their torch handler
+
+
+class Node:
+    """One node of a job, from ``start`` to ``close``. Its methods may be called from any thread."""
+
+    def __init__(self, settings: Settings, listener: Listener) -> None:
+        self.settings = settings
+        self.terms = settings.terms
+        self.listener = listener
+        self.id = secrets.token_hex(8)
+        self.over = False  # the running round is over: the agent's workers have to go
+        self.loop = asyncio.new_event_loop()
+        self._changed = threading.Condition()
+        self._formed: Formed | None = None
+        self._ended: JobEnded | None = None
+        self._ready = threading.Event()  # started, or failed to
+        self._failure: BaseException | None = None
+        self._closing = asyncio.Event()
+        self._goodbye: tuple[str, str] = ("left", "")
+        self._members_gone = threading.Event()
+        self._channel = Channel(self._feed)
+        self._mesh = MeshListener()
+        self._ports: Ports | None = None  # of the proposal, then of the round
+        self._last_port = 0
+        self._interfaces: tuple[Interface, ...] = ()
+        self._address = ""
+        self._agreement: Agreement | None = None
+        self._publication: Publication | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Future[None]] = set()
+        self._thread = threading.Thread(target=self._run, name="avahi-gpu", daemon=True)
+
+    # --- for the agent -------------------------------------------------------------------------------------
+
+    @classmethod
+    def start(cls, settings: Settings, listener: Listener) -> Node:
+        """Start the node in the background. Raises AvahiGpuError where it cannot run on this host."""
+        lock = claim(f"job/{settings.terms.cluster}/{settings.terms.job}"[:90])
+        if lock is None:
+            raise LaunchFailed(
+                f"job '{settings.terms.job}' is running on this host already",
+                "end it first, or give this one another name (--job, or torchrun's --rdzv-id)",
+            )
+        node = cls(settings, listener)
+        node._lock = lock
+        node._thread.start()
+        if not node._ready.wait(START_S):
+            node._failure = LaunchFailed(
+                f"the start took longer than {START_S:g} s", "look at `avahi-gpu doctor`"
+            )
+        if node._failure is not None:
+            lock.close()
+            raise node._failure
+        return node
+
+    _lock: socket.socket | None = None
+
+    def want(self, reason: str = "") -> None:
+        """Say that no workers run here and that a round is wanted."""
+        self.loop.call_soon_threadsafe(self._want, reason)
+
+    def wait_for_round(self, within_s: float) -> Formed | None:
+        """Return the round once it stands, None where it does not in time. Raises JobEnded."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._formed is not None or self._ended is not None, within_s)
+            if self._formed is not None:
+                formed, self._formed = self._formed, None
+                return formed
+            if self._ended is not None:
+                raise self._ended
+            return None
+
+    def close(self, outcome: str, detail: str = "") -> None:
+        """Say goodbye (``finished``, ``failed`` or ``left``), withdraw the record, end the thread; bounded.
+
+        A leader that has finished first waits a moment for its members, whose last words need its store.
+        """
+        if not self._thread.is_alive():
+            return
+        if outcome == "finished":
+            self.loop.call_soon_threadsafe(self._check_members)
+            self._members_gone.wait(FAREWELL_S)
+        self._goodbye = (outcome, detail)
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            self.loop.call_soon_threadsafe(self._closing.set)
+        self._thread.join(CLOSE_S)
+
+    # --- the thread ----------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_until_complete(self._live())
+        except BaseException as error:
+            self._failure = error
+            self._end(JobEnded(f"the rendezvous ended: {error}"))
+        finally:
+            self._ready.set()
+            if self._lock is not None:
+                self._lock.close()
+            self.loop.close()
+
+    async def _live(self) -> None:
+        self._interfaces = await self.loop.run_in_executor(None, read_interfaces)
+        self._address = choose_address(self._interfaces, self.settings.interface)
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(self._shut)
+            port = await self._channel.listen(CONTROL_PORTS)
+            own = Candidate(self.id, self.settings.host, self._address, port, self.settings.priority)
+            self._agreement = Agreement(own, self.terms)
+            await self._mesh.open(self._address)
+            avahi = await stack.enter_async_context(connect())
+            label = f"{self.settings.host.encode()[: NAME_MAX - 17].decode(errors='ignore')}-{self.id}"
+            txt = encode_record(self.terms, own, state="look")
+            publication = Publication(avahi, JOB_SERVICE, label, port, txt)
+            self._publication = await stack.enter_async_context(publication)
+            browser = await stack.enter_async_context(Browser(avahi, JOB_SERVICE))
+            watch = asyncio.ensure_future(self._watch(browser))
+            stack.callback(watch.cancel)
+            self._feed(steps.Tick())
+            self._ready.set()
+            await self._closing.wait()
+            self._feed(steps.Closed(*self._goodbye))
+
+    async def _shut(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in list(self._tasks):
+            task.cancel()
+        self._mesh.close()
+        await self._channel.close()
+        if self._ports is not None:
+            self._ports.release()
+
+    async def _watch(self, browser: Browser) -> None:
+        names: dict[str, str] = {}
+        async for event in browser:
+            if isinstance(event, Appeared):
+                candidate = candidate_from(event.service, self.terms)
+                if candidate is not None and candidate.id != self.id:
+                    names[event.service.name] = candidate.id
+                    self._feed(steps.Seen(candidate))
+            elif event.name in names:
+                self._feed(steps.Unseen(names.pop(event.name)))
+
+    # --- the agreement -------------------------------------------------------------------------------------
+
+    def _feed(self, event: steps.Event) -> None:
+        """Give the agreement an event and do what it wants done."""
+        assert self._agreement is not None
+        for action in self._agreement.handle(event, time.monotonic()):
+            self._perform(action)
+        if self._timer is not None:
+            self._timer.cancel()
+        wait_s = max(0.0, self._agreement.deadline() - time.monotonic())
+        self._timer = self.loop.call_later(wait_s, self._feed, steps.Tick())
+        if self._goodbye_possible:
+            self._members_gone.set()
+
+    def _perform(self, action: steps.Action) -> None:
+        match action:
+            case steps.Open(candidate):
+                self._channel.open(candidate)
+            case steps.Send(conn, message):
+                self._channel.send(conn, message)
+            case steps.Drop(conn):
+                self._channel.drop(conn)
+            case steps.Reserve():
+                self.loop.call_soon(self._reserve, action)
+            case steps.TestMesh():
+                self._spawn(self._test_mesh(action))
+            case steps.Deliver(formed):
+                self._deliver(formed)
+            case steps.Over(reason):
+                self.over = True
+                self._say(Notice(f"regrouping: {reason}"))
+                self._show_state("look")
+            case steps.End(reason, hint, finished):
+                self._end(JobEnded(reason, hint, finished=finished))
+            case steps.Tell(text, present, waiting):
+                self._say(Notice(text, present, waiting))
+
+    def _want(self, reason: str) -> None:
+        if self._ports is not None:
+            self._ports.release()
+            self._ports = None
+        with self._changed:
+            self._formed = None
+        self._feed(steps.Wanted(self._mesh.port, reason))
+
+    def _reserve(self, action: steps.Reserve) -> None:
+        if self._ports is not None:
+            self._ports.discard()
+        try:
+            self._ports = reserve(action.address, self._last_port)
+        except (OSError, LaunchFailed) as error:
+            self._ports = None
+            self._feed(steps.MeshDone(action.token, ((self.id, f"no port for the round: {error}"),)))
+            return
+        self._last_port = self._ports.worker_port
+        self._feed(steps.Reserved(action.token, port_of(self._ports.store), self._ports.worker_port))
+
+    async def _test_mesh(self, action: steps.TestMesh) -> None:
+        unreachable = await test_mesh(action.seats, self.id, action.store_port, action.worker_port)
+        self._feed(steps.MeshDone(action.token, unreachable))
+
+    def _deliver(self, formed: steps.Round) -> None:
+        store = None
+        if formed.rank == 0 and self._ports is not None:
+            self._ports.open_for_workers()
+            store = self._ports.store
+        interface = interface_of(formed.own.address, self._interfaces)
+        hosts = ", ".join(seat.host for seat in formed.seats)
+        self._say(
+            Notice(
+                f"round {formed.token.epoch}: {len(formed.seats)} nodes ({hosts}), "
+                f"leader {formed.leader.host} at {formed.leader.address}"
+            )
+        )
+        with self._changed:
+            self.over = False
+            self._formed = Formed(formed, interface.name if interface else "", store)
+            self._changed.notify_all()
+        self._show_state("run")
+
+    def _end(self, ended: JobEnded) -> None:
+        with self._changed:
+            self._ended = self._ended or ended
+            self.over = True
+            self._changed.notify_all()
+
+    def _show_state(self, state: str) -> None:
+        """What people see of us in the LAN's records."""
+        if self._publication is None or self._agreement is None:
+            return
+        core = self._agreement.core
+        leader = self._agreement.leader_host
+        self._publication.update(
+            encode_record(self.terms, core.own, state=state, epoch=core.epoch, leader=leader)
+        )
+
+    def _say(self, notice: Notice) -> None:
+        with contextlib.suppress(Exception):  # a listener that cannot print must not end the job
+            self.listener(notice)
+
+    @property
+    def _goodbye_possible(self) -> bool:
+        assert self._agreement is not None
+        return not any(not m.finished for m in self._agreement.leading.roster.members.values())
+
+    def _check_members(self) -> None:
+        self._members_gone.clear()
+        if self._goodbye_possible:
+            self._members_gone.set()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task: asyncio.Future[None] = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def choose_address(interfaces: tuple[Interface, ...], wanted: str | None) -> str:
+    """Return the LAN address that this node offers. Raises LaunchFailed where there is none."""
+    candidates = [i for i in interfaces if i.name == wanted] if wanted else list(lan_interfaces(interfaces))
+    for interface in candidates:
+        if interface.ipv4 is not None:
+            return interface.ipv4
+    names = ", ".join(i.name for i in interfaces if i.link != "loopback") or "none at all"
+    if wanted:
+        raise LaunchFailed(f"interface {wanted} has no IPv4 address", f"interfaces here: {names}")
+    raise LaunchFailed(
+        "no interface of this host has a LAN address",
+        f"interfaces here: {names}; connect the machine, or name one with --interface",
+    )

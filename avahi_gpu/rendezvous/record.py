@@ -1,0 +1,63 @@
+"""The TXT of a running node of a job (``_torch-rdzv._tcp``). Pure.
+
+Identity and port decide; everything else is for people, and the protocol is right when it is stale or wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from avahi_gpu.model import DOMAIN, Service
+from avahi_gpu.rendezvous.election import Candidate
+from avahi_gpu.rendezvous.messages import PROTOCOL
+from avahi_gpu.rendezvous.terms import Terms, show_nodes
+
+VALUE_MAX = 200  # bytes of one value; a TXT item has 255 with its key (RFC 6763 section 6.1)
+PRIORITY_MAX = 1_000_000
+
+
+def encode_record(
+    terms: Terms, own: Candidate, *, state: str, epoch: int = 0, leader: str = ""
+) -> tuple[bytes, ...]:
+    """Return the TXT items of this node."""
+    items = {
+        "txtvers": "1",
+        "proto": str(PROTOCOL),
+        "id": own.id,
+        "job": terms.job,
+        "cluster": terms.cluster,
+        "nodes": show_nodes(terms.min_nodes, terms.max_nodes),
+        "procs": str(terms.skills.processes),
+        "prio": str(own.priority),
+        "state": state,
+        "epoch": str(epoch),
+        "leader": leader,
+    }
+    return tuple(f"{k}={v}".encode()[: VALUE_MAX + len(k)] for k, v in items.items())
+
+
+def decode_record(txt: Sequence[bytes]) -> dict[str, str]:
+    """Return what the items say, keys in small letters, the first of a repeated key; never raises."""
+    found: dict[str, str] = {}
+    for item in txt:
+        key, separator, value = item.partition(b"=")
+        if separator and len(value) <= VALUE_MAX + 55:
+            found.setdefault(key.decode("ascii", "replace").lower(), value.decode("utf-8", "replace"))
+    return found
+
+
+def candidate_from(service: Service, terms: Terms) -> Candidate | None:
+    """Return the candidate that a service instance is, None where it is of another job or malformed."""
+    record = decode_record(service.txt)
+    if record.get("job") != terms.job or record.get("cluster", "default") != terms.cluster:
+        return None
+    id = record.get("id", "")
+    if not re.fullmatch(r"[0-9a-f]{16}", id) or not 1 <= service.port <= 65535:
+        return None
+    if service.protocol == 6 and service.address.lower().startswith("fe80"):
+        return None  # torch cannot take an address with a scope
+    priority = record.get("prio", "0")
+    number = int(priority) if re.fullmatch(r"-?\d{1,7}", priority) else 0
+    host = service.host.rstrip(".").removesuffix("." + DOMAIN)[:255] or id
+    return Candidate(id, host, service.address, service.port, max(-PRIORITY_MAX, min(number, PRIORITY_MAX)))
