@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip tests of the lab where it cannot run; under CI that is a failure, lest a green run means nothing."""
+    """Skip tests of the lab where it cannot run; under CI that is a failure."""
     if item.get_closest_marker("lab") is None:
         return
     reason = missing_for_lab()

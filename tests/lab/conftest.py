@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -19,10 +19,8 @@ def children() -> set[int]:
     """Return the pids of all child processes of this one, dead but unburied ones included."""
     found: set[int] = set()
     for task in Path(f"/proc/{os.getpid()}/task").iterdir():
-        try:
+        with suppress(OSError):  # the thread may have ended meanwhile
             found.update(map(int, (task / "children").read_text().split()))
-        except OSError:  # the thread has ended meanwhile
-            continue
     return found
 
 

@@ -201,17 +201,15 @@ def test_killing_the_popen_kills_the_command(shared_cluster3: Cluster) -> None:
 
 
 def test_ctrl_c_reaches_the_whole_group_once(shared_cluster3: Cluster) -> None:
-    child = "trap 'echo child told' INT; echo child up; while :; do sleep 0.05; done"
-    parent = f"trap 'echo parent told; exit 130' INT; sh -c \"{child}\" & sleep 0.3; echo up; while :; do sleep 0.05; done"
-    process = shared_cluster3[0].follow(["bash", "-mc", "set +m; " + parent.replace("sh -c", "bash -c")])
+    child = "trap 'echo child told; exit 0' INT; echo up; while :; do sleep 0.05; done"
+    parent = "trap 'echo parent told; exit 130' INT; sh -c \"$1\"; true"
+    process = shared_cluster3[0].follow(["sh", "-c", parent, "sh", child])
     process.wait_for("up")
     process.ctrl_c()
-    process.wait_for("parent told", 5)
 
     assert process.wait() == 130
-    assert process.output.count("parent told") == 1
+    assert process.lines == ["up", "child told", "parent told"]
     process.end()
-    subprocess.run(["true"], check=True)
 
 
 def test_follow_says_what_was_printed_when_the_awaited_line_does_not_come(shared_cluster3: Cluster) -> None:
@@ -244,7 +242,10 @@ def test_cut_cuts_and_heal_heals(shared_cluster3: Cluster, carrier: bool) -> Non
 def test_kill_takes_the_host_away_without_a_goodbye(make_cluster: MakeCluster) -> None:
     """Established connections of the others see silence, as after a power cut, and nothing of it runs on."""
     lab = make_cluster(2, avahi=False)
-    serve = "import socket; s = socket.create_server(('', 5000)); print('up', flush=True); c = s.accept()[0]; c.recv(1)"
+    serve = (
+        "import socket; s = socket.create_server(('', 5000)); print('up', flush=True);"
+        "c = s.accept()[0]; c.recv(1)"
+    )
     ask = (
         "import socket; s = socket.create_connection(('ADDRESS', 5000)); print('connected', flush=True);"
         "s.settimeout(1.5); print(s.recv(1))"
@@ -296,11 +297,8 @@ def test_two_clusters_side_by_side_do_not_see_each_other(make_cluster: MakeClust
 
     assert first.subnet != second.subnet
     assert first[0].run(["getent", "hosts", "gpu-node-2.local"]).returncode == 0
-    assert second[0].run(["getent", "hosts", "gpu-node-2.local"]).returncode == 2
-    assert second[0].run(["avahi-resolve", "-4n", "gpu-node-1.local"]).stdout.split()[1:] in (
-        [second[0].address],
-        ["127.0.0.1"],
-    )
+    with pytest.raises(subprocess.TimeoutExpired):
+        second[0].run(["avahi-resolve", "-4n", "gpu-node-2.local"], timeout=1.5)
     assert first[0].run(["ping", "-c1", "-W1", second[0].address]).returncode != 0
 
 
