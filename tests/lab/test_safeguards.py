@@ -14,7 +14,7 @@ FIXTURES = "from tests.lab.conftest import _nothing_left, make_cluster, shared_c
 LEAKS = {
     "a child of the test": "import subprocess\ndef test_leak(): subprocess.Popen(['sleep', '6'])\n",
     "a process in a shared host": (
-        "def test_leak(shared_cluster3): shared_cluster3[0].run(['sh', '-c', 'setsid sleep 60 >/dev/null &'])\n"
+        "def test_leak(shared_cluster3): shared_cluster3[0].run(['sh', '-c', 'sleep 60 >&- 2>&- &'])\n"
     ),
 }
 
