@@ -1,8 +1,8 @@
 """The TXT record of a node (RFC 6763 section 6): facts to items, items to facts. Everything read is hostile.
 
 Keys, in this order: ``txtvers=1 id cluster gpus gpu vram cc driver cuda torch nccl python prio``. What is
-not known has no item. ``gpus`` counts the GPUs; ``gpu`` (names), ``vram`` (MiB) and ``cc`` list them in order,
-equal neighbours as ``value*n``, and **the last value stands for all that remain**:
+not known has no item. ``gpus`` counts the GPUs; ``gpu`` (names), ``vram`` (MiB) and ``cc`` list them in
+order, equal neighbours as ``value*n``, and **the last value stands for all that remain**:
 
     gpus=8 gpu=NVIDIA H100 80GB HBM3 vram=81559 cc=9.0
     gpus=3 gpu=NVIDIA GeForce RTX 4090*2,NVIDIA GeForce RTX 3090 vram=24564*2,24576 cc=8.9*2,8.6
