@@ -10,6 +10,7 @@ import importlib.metadata
 import os
 import socket
 import sys
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -35,7 +36,8 @@ from avahi_gpu.rendezvous.terms import JOIN_TIMEOUT_S, LAST_CALL_S, LOST_AFTER_S
 WAIT_SLICE_S = 0.5  # torch's signal handlers run between two slices, so that Ctrl-C is prompt
 STORE_CONNECT_S = 5.0  # the leader's store listens before the round begins; longer means that it has died
 STORE_TIMEOUT_S = 60.0  # of the agents' own exchanges; torch's default for c10d
-GATHER_SLICE_S = 1.0  # between two looks at whether the round is over while the agents gather at the store
+GATHER_POLL_MIN_S = 0.002  # the agents gather at the store within milliseconds of each other …
+GATHER_POLL_MAX_S = 0.05  # … or within the time that torch's import takes on the slowest
 
 
 class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not read by the type checker
@@ -101,12 +103,13 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
             store = PrefixStore(f"avahi-gpu/{round.token}", self.stores[0])
             store.set(f"here/{round.rank}", "1")
             keys = [f"here/{rank}" for rank in range(len(round.seats))]
+            pause_s = GATHER_POLL_MIN_S
             while not self.node.over:
-                try:
-                    store.wait(keys, timedelta(seconds=GATHER_SLICE_S))
-                except torch.distributed.DistStoreError:
-                    continue
-                return store
+                if store.check(keys):
+                    self.stores[0].set_timeout(timedelta(seconds=STORE_TIMEOUT_S))
+                    return store
+                time.sleep(pause_s)
+                pause_s = min(2 * pause_s, GATHER_POLL_MAX_S)
         except (torch.distributed.DistNetworkError, torch.distributed.DistStoreError, RuntimeError) as error:
             tell(Notice(f"the store on {round.leader.host} failed: {first_line(error)}"))
         self.stores.clear()
@@ -120,9 +123,7 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
             options |= {"is_master": True, "master_listen_fd": formed.store.detach()}
         else:
             options |= {"is_master": False}
-        store = TCPStore(round.leader.address, round.store_port, **options)
-        store.set_timeout(timedelta(seconds=STORE_TIMEOUT_S))
-        return store
+        return TCPStore(round.leader.address, round.store_port, **options)
 
     def enter(self, formed: Formed, store: PrefixStore) -> RendezvousInfo:
         """Set what binds the workers to the round's interface, and return the round as torch wants it."""
