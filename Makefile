@@ -1,0 +1,27 @@
+# Every target installs what it needs first and says so; a second run has nothing to install.
+
+.PHONY: help test demo bench lint clean
+.DEFAULT_GOAL := help
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 8
+
+test: ## Check style and types, run every test; ARGS="-k roster" goes to pytest
+	@scripts/bootstrap
+	@scripts/test $(ARGS)
+
+demo: ## Show the main job on three virtual hosts on this machine
+	@scripts/bootstrap
+	@scripts/as-root .venv/bin/python -m bench.demo
+
+bench: ## Measure discovery, start and recovery on the lab
+	@scripts/bootstrap
+	@scripts/as-root .venv/bin/python -m bench
+
+lint: ## Check style and types only
+	@scripts/bootstrap python
+	@scripts/lint
+
+clean: ## Remove .venv and everything that was built
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,220 @@
+"""The walls between the folders: who may import whom, what is pure, and which library lives in which room."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "avahi_gpu"
+
+WORDS = {"model", "errors", "result", "__init__"}  # modules of the package itself: everyone speaks them
+
+# folder -> the other folders that it may import
+ARROWS = {
+    "files": set(),
+    "avahi": {"files"},
+    "host": {"files", "avahi"},
+    "checks": {"files"},
+    "changes": {"files", "host"},
+    "rendezvous": {"files", "avahi", "host"},
+    "launch": {"files", "avahi", "host", "rendezvous"},
+    "render": {"files", "changes"},
+    "cli": {"files", "avahi", "host", "checks", "changes", "rendezvous", "launch", "render"},
+}
+
+# single arrows beyond these, each with its reason
+EXCEPTIONS = {
+    # under plain torchrun there is no command line of ours: the handler itself tells people what happens
+    ("rendezvous/handler.py", "avahi_gpu.render.text"),
+}
+
+# these take data and give data: no file, process, socket, clock, chance or environment
+PURE = (
+    "model.py",
+    "errors.py",
+    "result.py",
+    "files/*.py",
+    "checks/*.py",
+    "changes/change.py",
+    "changes/plan.py",
+    "rendezvous/agreement.py",
+    "rendezvous/core.py",
+    "rendezvous/election.py",
+    "rendezvous/following.py",
+    "rendezvous/leading.py",
+    "rendezvous/messages.py",
+    "rendezvous/roster.py",
+    "rendezvous/steps.py",
+    "rendezvous/terms.py",
+)
+EFFECTS = {
+    "asyncio", "concurrent", "datetime", "fcntl", "glob", "http", "io", "multiprocessing", "os", "platform",
+    "random", "secrets", "select", "selectors", "shutil", "signal", "socket", "subprocess", "sys", "tempfile",
+    "threading", "time", "urllib", "uuid",
+}  # fmt: skip
+EFFECT_CALLS = {"open", "input", "print", "exec", "eval", "__import__"}
+PATH_READS = {
+    "exists", "is_dir", "is_file", "is_symlink", "iterdir", "lstat", "mkdir", "open", "read_bytes",
+    "read_text", "readlink", "rename", "resolve", "stat", "touch", "unlink", "write_bytes", "write_text",
+}  # fmt: skip
+
+# library -> the only places that may import it
+ROOMS = {
+    "dbus_next": ("avahi/bus.py",),
+    "torch": ("rendezvous/handler.py", "launch/*.py"),
+    "pyroute2": ("host/net.py",),
+    "pynvml": ("host/gpu.py",),
+    "jinja2": ("files/service_file.py",),
+    "subprocess": ("host/process.py", "launch/*.py"),
+    "typer": ("cli/*.py",),
+    "rich": ("cli/*.py", "render/*.py"),
+}
+
+
+def is_one_of(place: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch(place, pattern) for pattern in patterns)
+
+
+def imports(tree: ast.AST, place: str) -> Iterator[tuple[int, str]]:
+    """Yield line and absolute name of every module, or thing in a module, that a file imports anywhere."""
+    package = ["avahi_gpu", *place.split("/")[:-1]]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            yield from ((node.lineno, a.value) for a in node.args if isinstance(a, ast.Constant))
+
+
+def wrong_arrow(place: str, name: str) -> str:
+    """Say what is wrong with importing ``name`` of ours at ``place``, '' if nothing is."""
+    parts = name.split(".")
+    if parts[0] != "avahi_gpu" or len(parts) == 1:
+        return ""
+    source, target = place.split("/", maxsplit=1)[0].removesuffix(".py"), parts[1]
+    if target not in ARROWS:  # a word of the package, or something of its __init__
+        return ""
+    allowed = {source} | ARROWS.get(source, set())
+    if target in allowed or any(place == p and name.startswith(n) for p, n in EXCEPTIONS):
+        return ""
+    return f"{source} must not know {target}"
+
+
+def impurities(tree: ast.AST, place: str) -> Iterator[tuple[int, str]]:
+    """Yield line and sentence of everything in a pure file that could reach the outer world."""
+    for line, name in imports(tree, place):
+        parts = name.split(".")
+        if parts[0] in EFFECTS:
+            yield line, f"a pure module imports {parts[0]}"
+        if parts[0] == "avahi_gpu" and len(parts) > 2:
+            inner = PACKAGE.joinpath(*parts[1:3]).with_suffix(".py")
+            if parts[1] in ARROWS and inner.exists() and not is_one_of("/".join(parts[1:3]) + ".py", PURE):
+                yield line, f"a pure module imports {'.'.join(parts[1:3])}, which is not"
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        if isinstance(node.func, ast.Name) and node.func.id in EFFECT_CALLS:
+            yield node.lineno, f"a pure module calls {node.func.id}"
+        if (
+            isinstance(node.func, ast.Attribute)
+            and node.func.attr in PATH_READS
+            and "Path" in ast.dump(node.func)
+        ):
+            yield node.lineno, f"a pure module calls Path.{node.func.attr}"
+
+
+def violations(place: str, source: str) -> list[str]:
+    """Return ``line: sentence`` for every wall that the file at ``place`` (``files/txt.py``) breaks."""
+    tree = ast.parse(source)
+    found = []
+    for line, name in imports(tree, place):
+        if sentence := wrong_arrow(place, name):
+            found.append((line, sentence))
+        library = name.split(".")[0]
+        if library in ROOMS and not is_one_of(place, ROOMS[library]):
+            found.append((line, f"{library} belongs into {' or '.join(ROOMS[library])}"))
+    if is_one_of(place, PURE):
+        found += impurities(tree, place)
+    return [f"{line}: {sentence}" for line, sentence in sorted(set(found))]
+
+
+FILES = sorted(str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("place", FILES)
+def test_the_walls_stand(place: str) -> None:
+    assert violations(place, (PACKAGE / place).read_text()) == []
+
+
+def test_every_folder_is_on_the_map() -> None:
+    folders = {file.split("/")[0] for file in FILES if "/" in file}
+    modules = {file.removesuffix(".py") for file in FILES if "/" not in file}
+
+    assert folders == set(ARROWS)
+    assert modules <= WORDS | {"__main__"}
+
+
+@pytest.mark.parametrize("pattern", [*PURE, *(room for rooms in ROOMS.values() for room in rooms)])
+def test_no_rule_speaks_of_a_file_that_is_gone(pattern: str) -> None:
+    assert any(fnmatch(place, pattern) for place in FILES)
+
+
+@pytest.mark.parametrize(
+    ("place", "source", "sentence"),
+    [
+        ("files/txt.py", "from avahi_gpu.host import system", "files must not know host"),
+        ("files/txt.py", "from ..host.system import System", "files must not know host"),
+        ("checks/names.py", "def f():\n    import avahi_gpu.render.text", "checks must not know render"),
+        ("avahi/browse.py", "from avahi_gpu.host.net import probe", "avahi must not know host"),
+        (
+            "rendezvous/node.py",
+            "from avahi_gpu.render.text import printable",
+            "rendezvous must not know render",
+        ),
+        ("host/facts.py", "from avahi_gpu import cli", "host must not know cli"),
+        ("model.py", "from avahi_gpu.files import txt", "model must not know files"),
+        ("avahi/browse.py", "from dbus_next.aio import MessageBus", "dbus_next belongs into avahi/bus.py"),
+        ("cli/launch.py", "import torch.distributed as d", "torch belongs into"),
+        ("cli/launch.py", "import importlib\nimportlib.import_module('torch')", "torch belongs into"),
+        ("checks/host.py", "import os.path", "a pure module imports os"),
+        ("checks/host.py", "from time import monotonic", "a pure module imports time"),
+        ("files/config.py", "def f(path):\n    return open(path).read()", "a pure module calls open"),
+        (
+            "files/config.py",
+            "from pathlib import Path\nPath('/etc/hosts').read_text()",
+            "calls Path.read_text",
+        ),
+        ("changes/plan.py", "from avahi_gpu.changes import journal", "changes.journal, which is not"),
+        ("changes/plan.py", "from avahi_gpu.host.system import System", "host.system, which is not"),
+        ("rendezvous/roster.py", "import random", "a pure module imports random"),
+        ("rendezvous/roster.py", "from avahi_gpu.rendezvous.channel import Channel", "channel, which is not"),
+    ],
+)
+def test_a_broken_wall_is_seen(place: str, source: str, sentence: str) -> None:
+    found = violations(place, source)
+
+    assert any(sentence in each for each in found), found
+
+
+@pytest.mark.parametrize(
+    ("place", "source"),
+    [
+        ("files/txt.py", "import re, hashlib, msgspec\nfrom avahi_gpu.model import NodeFacts"),
+        ("checks/names.py", "from avahi_gpu.files import nsswitch\nfrom pathlib import PurePosixPath"),
+        ("cli/doctor.py", "from avahi_gpu.checks.registry import run_checks\nimport sys, os"),
+        (
+            "rendezvous/handler.py",
+            "def f():\n    from avahi_gpu.render.text import printable\n    import torch",
+        ),
+        ("avahi/bus.py", "import dbus_next"),
+    ],
+)
+def test_what_is_allowed_passes(place: str, source: str) -> None:
+    assert violations(place, source) == []
