@@ -40,21 +40,26 @@ def next_step(changes: Sequence[Change]) -> list[Change]:
     return []
 
 
-def plan_all(facts: Facts, judge: Judge) -> list[Change]:
+def plan_all(facts: Facts, judge: Judge) -> tuple[list[Change], Facts]:
     """Return every change that will be wanted, those included that show only when earlier ones are made.
 
     On a bare machine the check of the daemon is skipped while the package is missing; so the facts are taken
-    on as if each change had worked, and judged again.
+    on as if each change had worked, and judged again. They are returned too, as they end.
     """
     wanted: list[Change] = []
     for _ in range(MAX_ROUNDS):
-        new = [c for c in plan(judge(facts)) if not any(same(c, w) for w in wanted)]
+        new = without(plan(judge(facts)), wanted)
         if not new:
             break
         wanted += new
         facts = foresee(facts, new)
     packages = _merge_packages([c for c in wanted if c.kind == "package"])
-    return [*packages, *(c for kind in ORDER[1:] for c in wanted if c.kind == kind)]
+    return [*packages, *(c for kind in ORDER[1:] for c in wanted if c.kind == kind)], facts
+
+
+def without(changes: Iterable[Change], known: Sequence[Change]) -> list[Change]:
+    """Return the changes that are not among ``known``."""
+    return [c for c in changes if not any(same(c, k) for k in known)]
 
 
 def foresee(facts: Facts, changes: Iterable[Change]) -> Facts:

@@ -146,8 +146,9 @@ def _walk_back(current: Before, records: Sequence[FileRecord]) -> Before | None:
         # the first of the two: the change never came to be, or is undone already
         if _same(here, record.before) or here.content is None or digest(here.content) == record.after:
             came_from = record.before
-        else:
+        elif came_from is not None:
             break
+        # else: an undo that was cut short may have gone further back than this record
     return came_from
 
 

@@ -1,8 +1,85 @@
-"""``avahi-gpu undo``."""
+"""``avahi-gpu undo``: put back what setup and doctor --fix changed."""
 
 from __future__ import annotations
 
+import io
+from typing import Annotated
 
-def command() -> None:
-    """Not written yet."""
-    raise NotImplementedError
+import typer
+
+from avahi_gpu.changes import journal
+from avahi_gpu.changes.change import describe
+from avahi_gpu.changes.record import CommandRecord
+from avahi_gpu.cli.consent import consent, demand_consent, demand_root
+from avahi_gpu.cli.outcome import finish, guarded
+from avahi_gpu.errors import ExitCode
+from avahi_gpu.host.system import System
+from avahi_gpu.render.diff import show_changes
+from avahi_gpu.render.text import console, printable
+from avahi_gpu.result import Result
+
+
+def command(
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Put every file back that setup or doctor --fix changed. Edits made since are kept; packages stay."""
+    with guarded("undo", as_json=as_json):
+        system = System()
+        demand_root(system.is_root, "undo")
+        finish(undo(system, yes=yes, as_json=as_json), as_json=as_json, show=lambda _: None)
+
+
+def undo(system: System, *, yes: bool, as_json: bool) -> Result:
+    """Undo, and return ``{"changes", "changed", "kept"}``; exit code 1 where a file could not be put back."""
+    out = console(io.StringIO() if as_json else None)
+    with journal.locked(system):
+        records, broken = journal.read_journal(system)
+        if broken:
+            lines = ", ".join(str(n) for n in broken)
+            out.print(f"{journal.JOURNAL}: line {lines} is cut short or not ours, and left out")
+        if not records:
+            out.print("nothing to undo")
+            return Result("undo", {"changes": [], "changed": False, "kept": []})
+        unwinding = journal.plan_undo(system)
+        changes = [r.change for r in unwinding.restores]
+        if changes:
+            demand_consent(yes=yes, as_json=as_json, command="undo")
+            out.print("These files are put back:")
+            show_changes(out, changes, with_diffs=not yes)
+            if not yes and not consent("Put them back?"):
+                out.print("nothing was changed")
+                return Result(
+                    "undo",
+                    {"changes": [describe(c) for c in changes], "changed": False, "kept": []},
+                    ExitCode.PENDING,
+                )
+        done = journal.undo(unwinding, system)
+    for path in done.kept:
+        out.print(f"{printable(path)} was edited since: your edit is kept.")
+        out.print("  To have the old one back nevertheless, move the file away and run undo again.")
+    for path in done.left_folders:
+        out.print(f"{printable(path)} is not empty: it stays.")
+    for line in describe_rest(unwinding.stays):
+        out.print(line)
+    if not done.failed:
+        out.print("undone" if done.restored else "nothing was left to put back")
+    return Result(
+        "undo",
+        {
+            "changes": [describe(r.change) for r in done.restored],
+            "changed": bool(done.restored),
+            "kept": list(done.kept),
+        },
+        ExitCode.FAILED if done.failed else ExitCode.FINE,
+        done.failed,
+    )
+
+
+def describe_rest(records: tuple[CommandRecord, ...]) -> list[str]:
+    """Say what undo leaves as it is: packages and daemons may be in use by others meanwhile."""
+    lines = [printable(" ".join(r.argv), 1000) for r in records if r.change == "package"]
+    said = [f"Packages stay installed; they came by: {line}" for line in dict.fromkeys(lines)]
+    titles = [printable(r.title) for r in records if r.change == "daemon"]
+    said += [f"Not taken back, it may be of use to others: {title}" for title in dict.fromkeys(titles)]
+    return said

@@ -1,0 +1,36 @@
+"""Changes for people: a list of titles, and diffs in colours on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console
+
+from avahi_gpu.changes.change import unified_diff
+from avahi_gpu.model import Change
+from avahi_gpu.render.text import printable
+
+LINE_LIMIT = 2000  # characters of one line of a file: what is longer is no configuration
+_STYLES = {"+++": "bold", "---": "bold", "+": "green", "-": "red", "@@": "cyan", "\\": "dim"}
+
+
+def show_changes(console: Console, changes: Iterable[Change], *, with_diffs: bool) -> None:
+    """Print one line for each change, its command line where it is one, and the diffs of files."""
+    for change in changes:
+        console.print(f"  {describe_line(change)}")
+        if with_diffs:
+            show_diff(console, change)
+
+
+def describe_line(change: Change) -> str:
+    """Return the change in one line: ``start avahi-daemon: avahi-daemon --daemonize``."""
+    more = " ".join(change.argv) if change.argv else change.path
+    title = printable(change.title)
+    return title if more in title else f"{title}: {printable(more, LINE_LIMIT)}"
+
+
+def show_diff(console: Console, change: Change) -> None:
+    """Print the unified diff of a file change, nothing for any other."""
+    for line in unified_diff(change).split("\n")[:-1]:
+        style = next((s for start, s in _STYLES.items() if line.startswith(start)), "")
+        console.print(printable(line.expandtabs(), LINE_LIMIT), style=style)

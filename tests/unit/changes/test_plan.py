@@ -1,0 +1,143 @@
+"""From findings to an ordered list of changes, and the foresight that shows all of them beforehand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from avahi_gpu.changes.plan import foresee, next_step, plan, plan_all
+from avahi_gpu.model import Change, DaemonState, Facts, FileState, Finding, Fix, Verdict, Versions
+
+APT = ("apt-get", "install", "--yes", "--no-install-recommends")
+AVAHI = Change("package", "install avahi-daemon", argv=(*APT, "avahi-daemon"))
+MDNS = Change("package", "install libnss-mdns", argv=(*APT, "libnss-mdns"))
+START = Change("daemon", "start avahi-daemon", argv=("avahi-daemon", "--daemonize"))
+STOP = Change("daemon", "stop avahi-daemon", argv=("avahi-daemon", "--kill"))
+ENABLE = Change("daemon", "enable", argv=("systemctl", "enable", "--now", "avahi-daemon.service"))
+RESTART = Change("daemon", "restart", argv=("systemctl", "restart", "avahi-daemon.service"))
+FILE = Change("file", "write it", "/etc/x", b"new\n", before=b"old\n")
+
+
+def found(*changes: Change, verdict: Verdict = "error") -> Finding:
+    return Finding("AG999", "some", "host", verdict, "something is wrong", fix=Fix("mend it", changes))
+
+
+def bare_facts() -> Facts:
+    return Facts(
+        hostname="h",
+        is_root=True,
+        init="other",
+        distribution="debian",
+        package_manager="apt",
+        packages={"dbus": True, "avahi-daemon": False, "libnss-mdns": False},
+        machine_id="0" * 31 + "1",
+        interfaces=(),
+        daemon=DaemonState(installed=False, bus_reachable=True),
+        nsswitch=FileState("/etc/nsswitch.conf", b"hosts: files dns\n", 0o644, 0, 0),
+        etc_hosts=FileState("/etc/hosts", b""),
+        resolv_conf=FileState("/etc/resolv.conf", b""),
+        avahi_conf=FileState("/etc/avahi/avahi-daemon.conf", None),
+        mdns_allow=FileState("/etc/mdns.allow", None),
+        service_file=FileState("/etc/avahi/services/torch.service", None, error="No such file or directory"),
+        wanted_service_file=b"<wanted/>\n",
+        nss_modules={"mdns4_minimal": False, "files": True},
+        own_service=None,
+        own_name=None,
+        kernel_name=None,
+        peers=None,
+        gpus=(),
+        versions=Versions(),
+    )
+
+
+def test_packages_come_before_files_before_daemons() -> None:
+    changes = plan([found(START), found(FILE), found(AVAHI)])
+
+    assert [c.kind for c in changes] == ["package", "file", "daemon"]
+
+
+def test_packages_become_one_command() -> None:
+    (change,) = plan([found(AVAHI), found(MDNS), found(AVAHI)])
+
+    assert change.argv == (*APT, "avahi-daemon", "libnss-mdns")
+    assert change.title == "install avahi-daemon, libnss-mdns"
+
+
+def test_packages_of_pacman_become_one_command_too() -> None:
+    one, other = (
+        Change("package", p, argv=("pacman", "-S", "--needed", "--noconfirm", p))
+        for p in ("avahi", "nss-mdns")
+    )
+
+    (change,) = plan([found(one), found(other)])
+
+    assert change.argv == ("pacman", "-S", "--needed", "--noconfirm", "avahi", "nss-mdns")
+
+
+def test_a_file_is_changed_once_and_the_first_fix_wins() -> None:
+    assert plan([found(FILE), found(replace(FILE, content=b"other\n"))]) == [FILE]
+
+
+def test_the_same_start_is_made_once() -> None:
+    assert plan([found(START), found(START)]) == [START]
+
+
+def test_what_is_started_is_not_restarted_too() -> None:
+    assert plan([found(STOP, START), found(START)]) == [START]
+    assert plan([found(ENABLE), found(RESTART)]) == [ENABLE]
+    assert plan([found(RESTART), found(ENABLE)]) == [ENABLE]
+
+
+def test_a_restart_alone_stays_whole() -> None:
+    assert plan([found(STOP, START)]) == [STOP, START]
+    assert plan([found(RESTART), found(RESTART)]) == [RESTART]
+
+
+def test_starting_the_bus_does_not_swallow_a_restart_of_avahi() -> None:
+    bus = Change("daemon", "start the bus", argv=("systemctl", "start", "dbus.socket"))
+
+    assert plan([found(bus), found(RESTART)]) == [bus, RESTART]
+
+
+def test_what_is_well_or_only_told_is_left_alone() -> None:
+    assert plan([found(FILE, verdict="info"), found(START, verdict="ok")]) == []
+
+
+def test_a_step_is_of_one_kind() -> None:
+    assert next_step([AVAHI, FILE, START]) == [AVAHI]
+    assert next_step([FILE, START]) == [FILE]
+    assert next_step([]) == []
+
+
+def test_foresight_shows_what_hides_behind_missing_packages() -> None:
+    """As the checks do it: the daemon's and the file's are skipped while the package is missing."""
+
+    def judge(facts: Facts) -> list[Finding]:
+        findings = []
+        if not facts.daemon.installed:
+            findings.append(found(AVAHI))
+        elif facts.service_file.content != facts.wanted_service_file:
+            findings.append(
+                found(Change("file", "write", facts.service_file.path, facts.wanted_service_file))
+            )
+        elif not facts.daemon.on_bus:
+            findings.append(found(START))
+        if not facts.nss_modules["mdns4_minimal"]:
+            findings.append(found(MDNS))
+        return findings
+
+    changes, end = plan_all(bare_facts(), judge)
+
+    assert [c.title for c in changes] == ["install avahi-daemon, libnss-mdns", "write", "start avahi-daemon"]
+    assert judge(end) == []
+
+
+def test_foresight_ends_where_a_fix_does_not_help() -> None:
+    changes, _ = plan_all(bare_facts(), lambda facts: [found(FILE)])
+
+    assert changes == [FILE]
+
+
+def test_foreseeing_a_removal_leaves_no_file() -> None:
+    facts = foresee(bare_facts(), [Change("file", "remove", "/etc/nsswitch.conf", None)])
+
+    assert not facts.nsswitch.exists
