@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -12,6 +13,13 @@ DOMAIN = "local"
 DEFAULT_PORT = 29500  # torch's customary MASTER_PORT, published by setup
 DEFAULT_CLUSTER = "default"
 LOOPBACK_INDEX = 1  # Linux gives the loopback interface this index in every network namespace
+
+
+def natural_order(name: str) -> tuple[tuple[int, str], ...]:
+    """Return a sort key under which ``gpu-node-2`` comes before ``gpu-node-10``."""
+    parts = re.split(r"(\d{1,18})", name.lower())
+    return tuple((int(p), "") if p.isdigit() and p.isascii() else (-1, p) for p in parts if p)
+
 
 Link = Literal["wired", "wireless", "virtual", "tunnel", "loopback"]
 
@@ -204,6 +212,7 @@ class Facts:
     versions: Versions
     gpu_error: str = ""  # why the GPUs could not be read, '' where that is normal
     wanted_peers: tuple[str, ...] = ()  # names of nodes that the user said must be there
+    wanted_service_error: str = ""  # why wanted_service_file is None
     node_id: str = ""  # what we publish as our id; '' without a machine id
 
 

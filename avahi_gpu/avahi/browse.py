@@ -179,7 +179,7 @@ class Browser:
         Avahi tells nobody of changed addresses: ask where a peer does not answer. Raises ResolveTimeout where
         nobody answers (which does not prove that it is down) or the name is not announced.
         """
-        failure: BusError = ResolveTimeout("", f"{name} is not announced on this LAN.", "Is its job running?")
+        failure: BusError = ResolveTimeout("", f"{name} is not announced on this LAN", "is it running?")
         for place in self._places.best(name):
             try:
                 service = await self._ask(name, place)

@@ -251,7 +251,7 @@ class Avahi:
         bus, self._bus = self._bus, None
         if bus is not None:
             bus.close()
-        self._lose(BusUnavailable("The D-Bus system bus has gone.", BUS_HINT))
+        self._lose(BusUnavailable("the D-Bus system bus has gone", BUS_HINT))
 
     async def _keep_open(self) -> None:
         """Connect again whenever the bus goes."""
@@ -319,7 +319,7 @@ class Avahi:
     async def _exchange(self, message: Message, within_s: float, what: str) -> list[Any]:
         bus = self._bus
         if bus is None or not bus.connected:
-            raise BusUnavailable("The D-Bus system bus has gone.", BUS_HINT)
+            raise BusUnavailable("the D-Bus system bus has gone", BUS_HINT)
         message.serial = bus.next_serial()
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._pending[message.serial] = answer
@@ -333,8 +333,8 @@ class Avahi:
                 answer.exception()  # seen, so that nobody is told that it was not
         if not done:
             raise DeadlineExceeded(
-                f"avahi-daemon or the D-Bus system bus did not answer {what} within {within_s:g} s.",
-                "Is the machine overloaded? Restart avahi-daemon if not.",
+                f"avahi-daemon or the D-Bus system bus did not answer {what} within {within_s:g} s",
+                "is the machine overloaded? restart avahi-daemon if not",
             )
         reply = answer.result()
         if reply.message_type is MessageType.ERROR:
@@ -385,7 +385,7 @@ def _bus_unavailable(fault: Exception) -> BusUnavailable:
         reason = fault.strerror or str(fault)
     else:
         reason = str(fault) or type(fault).__name__
-    return BusUnavailable(f"The D-Bus system bus cannot be reached: {reason}.", BUS_HINT)
+    return BusUnavailable(f"the D-Bus system bus cannot be reached: {reason}", BUS_HINT)
 
 
 @contextlib.asynccontextmanager

@@ -51,11 +51,11 @@ TYPE_SRV = 33
 UNKNOWN_METHOD = "org.freedesktop.DBus.Error.UnknownMethod"
 
 START_HINT = (
-    "Start it with `systemctl enable --now avahi-daemon`, or let `sudo avahi-gpu setup` do it; "
-    "`avahi-gpu doctor` tells why it is not there."
+    "start it with `systemctl enable --now avahi-daemon`, or let `sudo avahi-gpu setup` do it; "
+    "`avahi-gpu doctor` tells why it is not there"
 )
 BUS_HINT = (
-    "Start it with `systemctl start dbus`; in a container, share the host's /run/dbus/system_bus_socket."
+    "start it with `systemctl start dbus`; in a container, share the host's /run/dbus/system_bus_socket"
 )
 
 _GONE = {
@@ -66,14 +66,14 @@ _GONE = {
     "org.freedesktop.Avahi.DisconnectedError",
 }
 _FORBIDDEN_HINT = (
-    "In the section [publish] of /etc/avahi/avahi-daemon.conf set disable-publishing=no and "
-    "disable-user-service-publishing=no, then restart avahi-daemon."
+    "in the section [publish] of /etc/avahi/avahi-daemon.conf set disable-publishing=no and "
+    "disable-user-service-publishing=no, then restart avahi-daemon"
 )
 
 
 def avahi_missing() -> AvahiUnavailable:
     """Return the error of a bus without Avahi."""
-    return AvahiUnavailable("avahi-daemon is not on the D-Bus system bus.", START_HINT)
+    return AvahiUnavailable("avahi-daemon is not on the D-Bus system bus", START_HINT)
 
 
 def error_of(name: str, text: str, what: str) -> BusError:
@@ -81,12 +81,12 @@ def error_of(name: str, text: str, what: str) -> BusError:
     if name in _GONE:
         return avahi_missing()
     if name == "org.freedesktop.DBus.Error.Disconnected":
-        return BusUnavailable("The D-Bus system bus closed the connection.", BUS_HINT)
+        return BusUnavailable("the D-Bus system bus closed the connection", BUS_HINT)
     if name == f"{BUS_NAME}.TimeoutError":
-        hint = "Is that machine switched on and connected to this LAN?"
-        return ResolveTimeout(name, f"Nobody on the LAN answered {what}.", hint)
+        hint = "is that machine switched on and connected to this LAN?"
+        return ResolveTimeout(name, f"nobody on the LAN answered {what}", hint)
     if name == f"{BUS_NAME}.CollisionError":
-        return NameCollision(name, f"{what}: that name is taken already.", "Choose another name.")
+        return NameCollision(name, f"{what}: that name is taken already", "choose another name")
     if name == f"{BUS_NAME}.NotPermittedError":
-        return PublishingForbidden(name, f"avahi-daemon refused {what}: {text}.", _FORBIDDEN_HINT)
-    return AvahiCallFailed(name, f"avahi-daemon answered {what} with {name}: {text}.")
+        return PublishingForbidden(name, f"avahi-daemon refused {what}: {text}", _FORBIDDEN_HINT)
+    return AvahiCallFailed(name, f"avahi-daemon answered {what} with {name}: {text}")

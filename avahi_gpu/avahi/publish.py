@@ -193,9 +193,9 @@ class Publication:
                 if self._txt != self._published_txt:
                     self._start_updating()
             elif state == GROUP_COLLISION:
-                raise NameCollision("", f"{self.name}: that name is taken already.")
+                raise NameCollision("", f"{self.name}: that name is taken already")
             elif state == GROUP_FAILURE:
-                raise AvahiCallFailed("", f"avahi-daemon dropped {self.name}: {signal.body[1]}.")
+                raise AvahiCallFailed("", f"avahi-daemon dropped {self.name}: {signal.body[1]}")
 
     async def _take_another_name(self) -> None:
         try:

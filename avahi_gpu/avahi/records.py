@@ -44,15 +44,13 @@ def encode_name(labels: Sequence[str]) -> bytes:
         if not 0 < len(raw) <= MAX_LABEL_BYTES:
             raise MalformedInput(
                 "DNS name",
-                f"the label {label[:80]!r} has {len(raw)} bytes.",
-                f"A label has 1 to {MAX_LABEL_BYTES} bytes.",
+                f"the label {label[:80]!r} has {len(raw)} bytes",
+                f"a label has 1 to {MAX_LABEL_BYTES}",
             )
         wire += bytes([len(raw)]) + raw
     wire += b"\0"
     if len(wire) > MAX_NAME_BYTES:
-        raise MalformedInput(
-            "DNS name", f"it has {len(wire)} bytes.", f"A name has at most {MAX_NAME_BYTES} bytes."
-        )
+        raise MalformedInput("DNS name", f"it has {len(wire)} bytes", f"a name has at most {MAX_NAME_BYTES}")
     return wire
 
 
@@ -76,12 +74,12 @@ def encode_txt(items: Sequence[bytes]) -> bytes:
         if not 0 < len(item) <= MAX_TXT_ITEM_BYTES:
             raise MalformedInput(
                 "TXT record",
-                f"an item has {len(item)} bytes.",
-                f"An item has 1 to {MAX_TXT_ITEM_BYTES} bytes.",
+                f"an item has {len(item)} bytes",
+                f"an item has 1 to {MAX_TXT_ITEM_BYTES}",
             )
         wire += bytes([len(item)]) + item
     if len(wire) > MAX_TXT_BYTES:
         raise MalformedInput(
-            "TXT record", f"it has {len(wire)} bytes.", f"All items together have {MAX_TXT_BYTES} at most."
+            "TXT record", f"it has {len(wire)} bytes", f"all items together have at most {MAX_TXT_BYTES}"
         )
     return wire or b"\0"

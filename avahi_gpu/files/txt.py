@@ -66,8 +66,8 @@ def decode(items: Iterable[bytes], where: str = "TXT record") -> NodeFacts:
     if not facts.id:
         raise MalformedInput(
             where,
-            "its TXT has no node id (id= and 12 hexadecimal digits).",
-            "Let `sudo avahi-gpu setup` write the service file on that machine.",
+            "its TXT has no node id (id= and 12 hexadecimal digits)",
+            "let `sudo avahi-gpu setup` write the service file on that machine",
         )
     return facts
 

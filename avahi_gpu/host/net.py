@@ -188,13 +188,18 @@ def route_source(address: str) -> str | None:
 # --- does it answer? -------------------------------------------------------------------------------------
 
 
-async def probe(address: str, port: int, within_s: float = PROBE_WITHIN_S, *, scope: int = 0) -> bool | None:
+async def probe(address: str, port: int, within_s: float = PROBE_WITHIN_S) -> bool | None:
     """Ask whether anybody is at ``address``: TCP to ``port`` and ICMP echo, both at once.
 
     True: a connection was accepted or refused, or an echo came back. False: nothing came in time, or there
     is no route. None: this process may send no echo, and TCP alone went unanswered, which a firewall does
-    too. ``scope`` is the interface index of a link-local IPv6 address.
+    too. ``address`` is numeric; a link-local IPv6 one needs its interface (``fe80::1%eth0``).
     """
+    address, _, zone = address.partition("%")
+    try:
+        scope = (int(zone) if zone.isdigit() else socket.if_nametoindex(zone)) if zone else 0
+    except OSError:
+        return False  # no such interface
     attempts = {
         asyncio.ensure_future(_connects(address, port, scope)),
         asyncio.ensure_future(_echoes(address, scope, within_s)),
