@@ -340,13 +340,14 @@ class Agreement:
             core.finish_round("the job has finished elsewhere")
             core.end("the job has finished on its leader, so the workers of this node cannot start again")
             return
-        left = core.live
+        if core.live:  # nobody has to tell the agent that its round is over, but the others want to know
+            reason = reason or f"the workers on {core.own.host} stopped"
+            self.leading.dissolve(reason)
+            core.leave_round(reason)
+        else:
+            reason = ""
         core.ready, core.mesh_port, core.wanted_at = True, mesh_port, core.now
-        if left and not following.leader:
-            self.leading.end_round(reason or f"the workers on {core.own.host} stopped")
-        core.live = False
-        core.set_size(0)
-        following.say_ready((reason or f"the workers on {core.own.host} stopped") if left else "")
+        following.say_ready(reason)
 
     def close(self, outcome: str, detail: str) -> None:
         """The agent ends: say so to everybody that counts on us."""
@@ -355,7 +356,9 @@ class Agreement:
             if link.role in ("leader", "member"):
                 core.send(link.conn, m.Bye(outcome, detail[:500]))
             core.drop(link.conn)
-        core.live = False
+        self.leading.forget()
+        self.following.forget()
+        core.live = core.ready = False
         core.ended = core.ended or steps.End("this node has left the job", finished=outcome == "finished")
 
     # --- time ----------------------------------------------------------------------------------------------

@@ -94,11 +94,15 @@ class Core:
         self.reason = ""
         self.emit(steps.Deliver(formed))
 
+    def leave_round(self, reason: str) -> None:
+        """The running round is over for us, and our agent knows."""
+        self.live, self.reason = False, reason
+        self.set_size(0)
+
     def finish_round(self, reason: str) -> None:
-        """The running round is over for us."""
+        """The running round is over for us: tell the agent."""
         if self.live:
-            self.live, self.reason = False, reason
-            self.set_size(0)
+            self.leave_round(reason)
             self.emit(steps.Over(reason))
 
     def end(self, reason: str, hint: str = "", *, finished: bool = False) -> None:

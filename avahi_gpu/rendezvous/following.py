@@ -155,6 +155,10 @@ class Following:
         else:
             core.tell(reason)
 
+    def forget(self) -> None:
+        """Follow nobody any more, and look for nobody."""
+        self.joining = self.leader = self.promise = None
+
     def give_up_joining(self) -> None:
         """The candidate did not answer, or the connection ended first."""
         link, self.joining = self.joining, None

@@ -112,21 +112,28 @@ class Leading:
         for member in list(self.roster.members.values()):
             self.core.send(member.conn, m.Redirect(to))
             self.core.drop(member.conn)
-        self.roster = Roster()
-        self.shown = ()
+        self.forget()
 
     # --- the round -----------------------------------------------------------------------------------------
 
-    def end_round(self, reason: str) -> None:
-        """The running round is over for everybody."""
+    def dissolve(self, reason: str) -> None:
+        """Tell the members of the running round that it is over."""
         core = self.core
-        if not core.live or core.round is None:
+        if core.token is None:
             return
         for member in self.roster.members.values():
             if member.candidate.id in core.seated and not member.ready:
                 member.busy_since = core.now
-                core.send(member.conn, m.Regroup(core.round.token, reason))
-        core.finish_round(reason)
+                core.send(member.conn, m.Regroup(core.token, reason))
+
+    def end_round(self, reason: str) -> None:
+        """The running round is over for everybody, ourselves included."""
+        self.dissolve(reason)
+        self.core.finish_round(reason)
+
+    def forget(self) -> None:
+        """Lead nobody any more."""
+        self.roster, self.proposal, self.shown = Roster(), None, ()
 
     def form(self) -> None:
         """Propose a round if one closes now."""
