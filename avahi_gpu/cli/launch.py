@@ -1,8 +1,135 @@
-"""``avahi-gpu launch``."""
+"""``avahi-gpu launch``: train on this node and the others that run the same command."""
 
 from __future__ import annotations
 
+import sys
+from typing import Annotated
 
-def command() -> None:
-    """Not written yet."""
-    raise NotImplementedError
+import typer
+
+from avahi_gpu.cli.outcome import tell_error
+from avahi_gpu.errors import AvahiGpuError, ExitCode, Misuse
+from avahi_gpu.host.system import System
+from avahi_gpu.launch import command as asked
+from avahi_gpu.launch.job import run_job
+from avahi_gpu.launch.outcome import Stopped
+from avahi_gpu.launch.plan import make_plan, suggest_nodes
+from avahi_gpu.launch.preflight import inspect, own_cluster
+from avahi_gpu.render.dry_run import describe_dry_run
+from avahi_gpu.render.waiting import Waiting, nodes_wanted
+from avahi_gpu.rendezvous.terms import JOIN_TIMEOUT_S, LAST_CALL_S, LOST_AFTER_S
+
+
+def command(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[-- TORCHRUN OPTIONS] SCRIPT [ARG]...",
+            help="The script and its arguments; torchrun's own options may stand before it, behind --.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    nnodes: Annotated[
+        str | None,
+        typer.Option(metavar="N|MIN:MAX", help="How many nodes make up the job.", show_default=False),
+    ] = None,
+    job: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The job's name, the same on all nodes. [default: the script's]"),
+    ] = None,
+    nproc_per_node: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|gpu|cpu|N", help="Processes on this node; auto: one a GPU, one without any."
+        ),
+    ] = "auto",
+    master: Annotated[
+        str, typer.Option(metavar="HOST", help="The host that leads, where rank 0 runs.", show_default=False)
+    ] = "",
+    peers: Annotated[
+        str, typer.Option(metavar="A,B", help="Hosts to ask where multicast is blocked.", show_default=False)
+    ] = "",
+    lost_after: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Silence after which a node counts as lost.")
+    ] = LOST_AFTER_S,
+    join_timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", help="How long to wait for enough nodes.")
+    ] = JOIN_TIMEOUT_S,
+    last_call: Annotated[
+        float, typer.Option(metavar="SECONDS", help="How long MIN nodes wait for more, up to MAX.")
+    ] = LAST_CALL_S,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", envvar="AVAHI_GPU_CLUSTER", help="[default: the one of setup]"),
+    ] = None,
+    interface: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", envvar="AVAHI_GPU_INTERFACE", help="[default: the best one of the LAN]"),
+    ] = None,
+    allow_skew: Annotated[
+        bool, typer.Option("--allow-skew", help="Let nodes with other versions of torch or NCCL in.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the environment and the torchrun command, run nothing.")
+    ] = False,
+) -> None:
+    """Train on this node together with the others that run the same command.
+
+    Plain torchrun does the training; the nodes find each other, agree on ranks, address and port, and agree
+    anew when one of them is lost. The script's exit code is the command's; 125 tells that it never ran here.
+    """
+    display = None
+    try:
+        system = System()
+        program = asked.split_words(words or [])
+        chosen_cluster = asked.check_cluster(cluster) if cluster else own_cluster(system)
+        if nnodes is None:
+            raise suggest_nodes(chosen_cluster)
+        smallest, largest = asked.parse_nodes(nnodes)
+        request = asked.Request(
+            program=program,
+            job=asked.check_job(job) if job else asked.default_job(program),
+            min_nodes=smallest,
+            max_nodes=largest,
+            processes=asked.parse_processes(nproc_per_node),
+            cluster=chosen_cluster,
+            master=asked.check_master(master),
+            peers=asked.split_peers(peers),
+            interface=asked.check_interface(interface),
+            lost_after_s=asked.check_seconds(
+                "--lost-after",
+                lost_after,
+                asked.LOST_AFTER_MIN_S,
+                "at least 2 s: nodes beat once a second",
+            ),
+            join_timeout_s=asked.check_seconds("--join-timeout", join_timeout, 1.0, "at least a second"),
+            last_call_s=asked.check_seconds("--last-call", last_call, 0.0, "not negative"),
+            allow_skew=allow_skew,
+        )
+        skills = inspect(request, system)
+        if dry_run:
+            plan = make_plan(request, skills)
+            sys.stdout.write(describe_dry_run(plan.notes, plan.variables, plan.command))
+            raise typer.Exit
+        display = Waiting(sys.stderr, smallest, largest)
+        display.event(f"job {request.job} of {nodes_wanted(smallest, largest)} nodes, torch {skills.torch}")
+        ending = run_job(request, skills, display)
+    except AvahiGpuError as error:
+        tell_error(error)
+        raise typer.Exit(int(code_of(error))) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(int(ExitCode.INTERRUPTED)) from None
+    except Stopped as stopped:
+        raise typer.Exit(128 + stopped.number) from None
+    finally:
+        if display is not None:
+            display.close()
+    if ending.error is not None:
+        tell_error(ending.error)
+    raise typer.Exit(ending.code)
+
+
+def code_of(error: AvahiGpuError) -> int:
+    """Return the exit code of an error that came before the script ran."""
+    return ExitCode.USAGE if isinstance(error, Misuse) else ExitCode.LAUNCH_FAILED

@@ -1,0 +1,210 @@
+"""torch elastic's agent, in this process and with the backend ``avahi``. Imports torch: import this late.
+
+docs/adr/0003-torch-api.md lists every name of torch's that is used here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.distributed.elastic import events, metrics
+from torch.distributed.elastic.agent.server.api import RunResult, WorkerGroup, WorkerSpec, WorkerState
+from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
+from torch.distributed.elastic.multiprocessing import SignalException
+from torch.distributed.elastic.rendezvous import RendezvousInfo
+from torch.distributed.run import config_from_args, parse_args
+
+from avahi_gpu.errors import LaunchFailed, Misuse
+from avahi_gpu.launch import tether
+from avahi_gpu.launch.outcome import Failure, Stopped
+from avahi_gpu.rendezvous.handler import AvahiRendezvous
+from avahi_gpu.rendezvous.node import Node
+
+# a node's death breaks the connections of the other workers before anybody has told their agents: how long a
+# worker's failure may turn out to be another node's. The connections of agents break in the same instant, and
+# the failing node itself waits as long before it gives up, so that everybody hears of it
+WHOSE_FAILURE_S = 1.0
+POLL_S = 0.02
+# a worker that sits in a collective operation with a dead peer does not see Ctrl-C; people at a terminal wait
+# no longer than this
+INTERRUPT_GRACE_S = 2.0
+EXIT_BARRIER_S = 300.0  # how long workers that have finished wait for the others; torch's own limit
+SIGNALS_TO_HANDLE = "SIGTERM,SIGINT,SIGHUP,SIGQUIT"  # torch's own default, where it has no option for it
+BARRIER_SLICE_S = 1.0  # between two looks at whether the others are still there
+
+
+class LaunchRendezvous(AvahiRendezvous):
+    """The backend as torchrun uses it; that the job has ended reaches us as JobEnded itself."""
+
+    def __init__(self, node: Node, run_id: str, formed: Callable[[], None]) -> None:
+        super().__init__(node, run_id)
+        self.formed = formed
+
+    def next_rendezvous(self) -> RendezvousInfo:
+        """Return the round that this node is part of. Raises JobEnded."""
+        while True:
+            if not self.wanted:
+                self.node.want()
+            self.wanted = False
+            formed = self.wait()
+            store = self.gather(formed)
+            if store is not None:
+                self.formed()
+                return self.enter(formed, store)
+
+
+class LaunchAgent(LocalElasticAgent):  # type: ignore[misc]  # torch is not looked into
+    """torch's agent, which tells a failure of its own workers from the loss of another node."""
+
+    def __init__(self, node: Node, spec: WorkerSpec, **options: Any) -> None:
+        super().__init__(spec=spec, **options)
+        self.node = node
+
+    def _initialize_workers(self, worker_group: WorkerGroup) -> None:
+        """Form a round and start the workers; again where the leader dies between the two."""
+        while True:
+            try:
+                super()._initialize_workers(worker_group)
+            except torch.distributed.DistError:
+                if not self._round_ends_within(self.node.terms.lost_after_s + WHOSE_FAILURE_S):
+                    raise
+                continue
+            break
+
+    def _monitor_workers(self, worker_group: WorkerGroup) -> RunResult:
+        """Say that all is well where workers have failed because another node is lost: torch then regroups.
+
+        It counts no restart for it, as ``num_nodes_waiting`` of the rendezvous is positive by now.
+        """
+        result = super()._monitor_workers(worker_group)
+        if result.state == WorkerState.FAILED and self._round_ends_within(WHOSE_FAILURE_S):
+            return RunResult(state=WorkerState.HEALTHY)
+        return result
+
+    def _shutdown(self, death_sig: signal.Signals = signal.SIGTERM, *more: Any, **named: Any) -> None:
+        """End the workers; those that do not heed Ctrl-C are killed."""
+        timer = None
+        if death_sig == signal.SIGINT:
+            timer = threading.Timer(INTERRUPT_GRACE_S, kill_groups, [self._worker_pids()])
+            timer.daemon = True
+            timer.start()
+        try:
+            super()._shutdown(death_sig, *more, **named)
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _exit_barrier(self) -> None:
+        """Wait for the other nodes' workers to finish, but not for nodes that are gone as torch does."""
+        group = self._worker_group
+        deadline = time.monotonic() + EXIT_BARRIER_S
+        with suppress(torch.distributed.DistError):
+            group.store.set(f"finished/{group.group_rank}", "1")
+            keys = [f"finished/{rank}" for rank in range(group.group_world_size)]
+            while not self.node.over and time.monotonic() < deadline:
+                try:
+                    group.store.wait(keys, timedelta(seconds=BARRIER_SLICE_S))
+                except torch.distributed.DistStoreError:
+                    continue
+                return
+
+    def _round_ends_within(self, seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        while not self.node.over:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(POLL_S)
+        return True
+
+    def _worker_pids(self) -> list[int]:
+        return [worker.id for worker in self._worker_group.workers if isinstance(worker.id, int)]
+
+
+def kill_groups(pids: Sequence[int]) -> None:
+    """Kill the process groups that workers lead."""
+    for pid in pids:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+
+
+def count_processes(wanted: str) -> int | str:
+    """Return ``--nproc-per-node`` as torchrun takes it: ``auto`` is one process a GPU, else one.
+
+    torchrun's own ``auto`` starts one for every core of a machine without GPUs. Raises LaunchFailed.
+    """
+    if wanted not in ("auto", "gpu"):
+        return wanted
+    count = int(torch.cuda.device_count())
+    if count:
+        return count
+    if wanted == "gpu":
+        raise LaunchFailed(
+            "torch sees no GPU on this node", "look at `avahi-gpu doctor`, or give --nproc-per-node 1"
+        )
+    return int(torch.xpu.device_count()) if torch.xpu.is_available() else 1
+
+
+def train(arguments: Sequence[str], node: Node, job: str, begun: Callable[[], None]) -> tuple[Failure, ...]:
+    """Run the workers of this node to their end, as torchrun with these arguments would; return who failed.
+
+    ``begun`` is called whenever a round stands. Raises Misuse, JobEnded, Stopped.
+    """
+    config, entrypoint, words = read_arguments(arguments)
+    if isinstance(entrypoint, str):  # with --run-path it is a function
+        entrypoint, words = tied(entrypoint, words)
+    handler = LaunchRendezvous(node, job, begun)
+    given = {
+        **{f.name: getattr(config, f.name) for f in dataclasses.fields(config)},
+        "local_world_size": config.nproc_per_node,
+        "entrypoint": entrypoint,
+        "args": tuple(words),
+        "rdzv_handler": handler,
+    }
+    # what torch's versions have added over time is taken where both sides know it
+    spec = WorkerSpec(**{f.name: given[f.name] for f in dataclasses.fields(WorkerSpec) if f.name in given})
+    known = inspect.signature(LocalElasticAgent.__init__).parameters
+    options = ("logs_specs", "start_method", "log_line_prefix_template", "shutdown_timeout")
+    agent = LaunchAgent(node, spec, **{o: given[o] for o in options if o in known and o in given})
+    os.environ["TORCHELASTIC_SIGNALS_TO_HANDLE"] = given.get("signals_to_handle", SIGNALS_TO_HANDLE)
+    metrics.initialize_metrics(metrics.MetricsConfig(config.metrics_cfg))
+    try:
+        result = agent.run()
+    except SignalException as stopped:
+        raise Stopped(int(stopped.sigval)) from None
+    events.record(agent.get_event_succeeded(), config.event_log_handler)
+    return tuple(describe_failure(rank, failure) for rank, failure in result.failures.items())
+
+
+def read_arguments(arguments: Sequence[str]) -> tuple[Any, Any, list[str]]:
+    """Return ``(config, entry point, its arguments)`` by torchrun's own rules. Raises Misuse."""
+    try:
+        return config_from_args(parse_args(list(arguments)))  # type: ignore[no-any-return]
+    except (ValueError, AssertionError) as error:
+        raise Misuse(f"torchrun refuses its options: {error}", "`torchrun --help` explains them") from None
+
+
+def tied(program: str, words: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the command that runs ``program`` so that it dies with this process."""
+    return sys.executable, ["-I", "-S", str(Path(tether.__file__)), str(os.getpid()), program, *words]
+
+
+def describe_failure(rank: int, failure: Any) -> Failure:
+    """Return what torch knows of a worker that failed. ``message``: its last words, where it left any."""
+    data = failure.error_file_data.get("message", "")
+    text = data.get("message", "") if isinstance(data, dict) else str(data)
+    if text == "<NONE>":  # torch's word for a worker that left no error file
+        text = ""
+    lines = [line.strip() for line in str(text).splitlines() if line.strip()]
+    return Failure(rank, failure.pid, failure.exitcode, lines[-1] if lines else "", failure.timestamp)

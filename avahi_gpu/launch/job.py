@@ -1,0 +1,184 @@
+"""One job on this node from its start to its end: the rendezvous runs while torch is being imported."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Protocol
+
+from avahi_gpu.errors import AvahiGpuError, ExitCode
+from avahi_gpu.launch.command import Request, leftovers, torchrun_arguments
+from avahi_gpu.launch.neighbours import Neighbours
+from avahi_gpu.launch.outcome import Stopped, describe, exit_code, first_failure
+from avahi_gpu.rendezvous.messages import Skills
+from avahi_gpu.rendezvous.node import MASTER_PRIORITY, JobEnded, Node, Notice, Settings
+from avahi_gpu.rendezvous.terms import Terms
+
+LOOK_AROUND_AFTER_S = 1.0  # who gathers within that needs not be told whom it could wait for
+SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+class Display(Protocol):
+    """What shows a job's progress to people."""
+
+    def event(self, text: str) -> None: ...
+    def state(self, text: str, present: Sequence[str]) -> None: ...
+    def see(self, names: Collection[str]) -> None: ...
+    def over(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How the job ended on this node."""
+
+    code: int
+    error: AvahiGpuError | None = None
+
+
+class Progress:
+    """Hands what the rendezvous tells on to the display, and looks around where the waiting takes long."""
+
+    def __init__(self, request: Request, display: Display) -> None:
+        self.request = request
+        self.display = display
+        self.begun = False  # workers have run
+        self._timer: threading.Timer | None = None
+        self._neighbours: Neighbours | None = None
+        self._lock = threading.Lock()
+
+    def hear(self, notice: Notice) -> None:
+        """Take in a notice of the rendezvous; called from its thread."""
+        if notice.waiting:
+            self.display.state(notice.text, notice.present)
+            self._look_around_later()
+        else:
+            self.display.event(notice.text)
+
+    def begin(self) -> None:
+        """A round stands."""
+        self.begun = True
+        self.display.over()
+        self.close()
+
+    def close(self) -> None:
+        """Stop looking around."""
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+            if self._neighbours is not None:
+                self._neighbours.close()
+            self._timer = self._neighbours = None
+
+    def _look_around_later(self) -> None:
+        with self._lock:
+            if self._timer is None:
+                self._timer = threading.Timer(LOOK_AROUND_AFTER_S, self._look_around)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def _look_around(self) -> None:
+        with self._lock:
+            if self._timer is not None:
+                self._neighbours = Neighbours(self.request.cluster, self.display.see)
+                self._neighbours.start()
+
+
+def run_job(request: Request, skills: Skills, display: Display) -> Ending:
+    """Take part in the job until it ends for this node.
+
+    Raises AvahiGpuError where it cannot even be started here, KeyboardInterrupt and Stopped.
+    """
+    progress = Progress(request, display)
+    with signals_raised():
+        node = Node.start(settings_of(request, skills), progress.hear)
+        goodbye = ("left", "")
+        try:
+            node.want()
+            failures = train_here(request, node, progress)
+            if failures:
+                first = describe(first_failure(failures))
+                goodbye = ("failed", first)
+                display.event(f"{node.settings.host}: {first}")
+            else:
+                goodbye = ("finished", "")
+            return Ending(exit_code(failures))
+        except JobEnded as ended:
+            if ended.finished:
+                display.event(ended.message)
+                return Ending(ExitCode.FINE)
+            return Ending(ExitCode.FAILED if progress.begun else ExitCode.LAUNCH_FAILED, ended)
+        except (KeyboardInterrupt, Stopped):
+            goodbye = ("left", "interrupted")
+            raise
+        finally:
+            progress.close()
+            display.over()
+            node.close(*goodbye)
+
+
+def train_here(request: Request, node: Node, progress: Progress) -> Any:
+    """Import torch, which takes a second, and run the workers."""
+    for name in leftovers(os.environ):
+        del os.environ[name]
+    from avahi_gpu.launch.agent import count_processes, train
+
+    quieten_torch()
+    processes = count_processes(request.processes)
+    if processes not in (1, "1"):
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # torchrun does so too, with a banner
+    return train(torchrun_arguments(request, processes), node, request.job, progress.begin)
+
+
+def settings_of(request: Request, skills: Skills) -> Settings:
+    """Return the rendezvous's settings for this node."""
+    host = own_host()
+    terms = Terms(
+        job=request.job,
+        cluster=request.cluster,
+        min_nodes=request.min_nodes,
+        max_nodes=request.max_nodes,
+        lost_after_s=request.lost_after_s,
+        last_call_s=request.last_call_s,
+        join_timeout_s=request.join_timeout_s,
+        allow_skew=request.allow_skew,
+        skills=skills,
+    )
+    leads = request.master.lower() == host.lower()
+    return Settings(terms, host, MASTER_PRIORITY if leads else 0, request.interface)
+
+
+def own_host() -> str:
+    """Return this host's name without a domain."""
+    return socket.gethostname().partition(".")[0]
+
+
+def quieten_torch() -> None:
+    """Leave the words to us: torch elastic's go with tracebacks. LOGLEVEL and TORCH_LOGS bring them back."""
+    if os.environ.get("LOGLEVEL") or os.environ.get("TORCH_LOGS"):
+        return
+    for name in list(logging.root.manager.loggerDict):
+        if name.startswith("torch.distributed"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+@contextmanager
+def signals_raised() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the block as Ctrl-C would, also before and after torch looks after them."""
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        raise Stopped(number)
+
+    handlers: dict[int, Callable[..., Any] | int | None] = {s: signal.signal(s, stop) for s in SIGNALS}
+    handlers[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)

@@ -1,0 +1,150 @@
+"""Who is there and who is missed while a job gathers: one live line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import TextIO
+
+from avahi_gpu.render.text import join_names, printable
+
+TICK_S = 1.0  # the live line counts seconds, so that people see that it lives
+LINE_MAX = 1000  # characters of one line for people; hosts and reasons come from the network
+CLEAR = "\r\x1b[K"  # to the first column, and erase to the end of the line (ECMA-48 EL)
+
+
+def describe_waiting(
+    text: str, present: Sequence[str], smallest: int, largest: int, seen: Collection[str]
+) -> str:
+    """Return who is there and who is missed.
+
+    ``seen``: host names of the cluster's nodes that are on the LAN, whether they have started the job or not.
+    """
+    here = {name.lower() for name in present}
+    absent = sorted(name for name in seen if name.lower() not in here)
+    missing = max(0, smallest - len(present))
+    parts = [f"{len(present)} of {nodes_wanted(smallest, largest)} here"]
+    if present:
+        parts[0] += f" ({', '.join(present)})"
+    if missing:
+        parts.append(f"waiting for {missing} more")
+    elif len(present) < largest:
+        parts.append("last call for more")
+    if absent and len(present) < largest:
+        parts.append(f"on the LAN without the job: {join_names(absent)}")
+    return f"{text}; {'; '.join(parts)}" if text else "; ".join(parts)
+
+
+def nodes_wanted(smallest: int, largest: int) -> str:
+    """Return the number of nodes in words: ``3`` or ``2 to 3``."""
+    return str(largest) if smallest == largest else f"{smallest} to {largest}"
+
+
+class Waiting:
+    """Shows events and the state of the gathering on ``stream``. Methods may be called from any thread."""
+
+    def __init__(
+        self,
+        stream: TextIO,
+        smallest: int,
+        largest: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.stream = stream
+        self.smallest, self.largest = smallest, largest
+        self.clock = clock
+        self.live = stream.isatty()
+        self._lock = threading.RLock()
+        self._text = ""
+        self._present: tuple[str, ...] = ()
+        self._seen: frozenset[str] = frozenset()
+        self._since: float | None = None  # when the gathering began; None: nobody waits
+        self._shown = ""
+        self._stop = threading.Event()
+        if self.live:
+            threading.Thread(target=self._tick, name="waiting", daemon=True).start()
+
+    @property
+    def since(self) -> float | None:
+        """When the present gathering began, by the clock given; None where there is none."""
+        with self._lock:
+            return self._since
+
+    def event(self, text: str) -> None:
+        """Something happened: a line of its own, which stays."""
+        with self._lock:
+            self._erase()
+            self._write(f"avahi-gpu: {printable(text, LINE_MAX)}\n")
+            self._draw()
+
+    def state(self, text: str, present: Sequence[str]) -> None:
+        """The job gathers: this is who is there."""
+        with self._lock:
+            if self._since is None:
+                self._since = self.clock()
+            self._text, self._present = text, tuple(present)
+            self._draw()
+
+    def see(self, names: Collection[str]) -> None:
+        """These hosts of the cluster are on the LAN."""
+        with self._lock:
+            self._seen = frozenset(names)
+            self._draw()
+
+    def over(self) -> None:
+        """The gathering has ended, well or not."""
+        with self._lock:
+            self._erase()
+            self._since, self._shown = None, ""
+
+    def close(self) -> None:
+        """Show nothing any more."""
+        self.over()
+        self._stop.set()
+
+    def _draw(self) -> None:
+        if self._since is None:
+            return
+        line = describe_waiting(self._text, self._present, self.smallest, self.largest, self._seen)
+        line = f"avahi-gpu: {printable(line, LINE_MAX)}"
+        if self.live:
+            elapsed = f" [{self.clock() - self._since:.0f} s]"
+            self._write(CLEAR + shorten(line, columns(self.stream) - len(elapsed) - 1) + elapsed)
+            self._shown = line
+        elif line != self._shown:
+            self._shown = line
+            self._write(line + "\n")
+
+    def _erase(self) -> None:
+        if self.live and self._since is not None:
+            self._write(CLEAR)
+
+    def _write(self, text: str) -> None:
+        try:
+            self.stream.write(text)
+            self.stream.flush()
+        except (OSError, ValueError):  # a reader that has gone, or a stream that was closed, ends no job
+            self.live = False
+
+    def _tick(self) -> None:
+        while not self._stop.wait(TICK_S):
+            with self._lock:
+                if self.live:
+                    self._draw()
+
+
+def columns(stream: TextIO) -> int:
+    """Return how many characters a line of the terminal holds."""
+    import os
+
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+def shorten(line: str, width: int) -> str:
+    """Return ``line`` cut to ``width`` characters: a live line that wraps cannot be drawn over."""
+    width = max(width, 20)
+    return line if len(line) <= width else line[: width - 1] + "…"
