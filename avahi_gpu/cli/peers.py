@@ -1,8 +1,131 @@
-"""``avahi-gpu peers``."""
+"""``avahi-gpu peers``: which nodes are on the LAN, and which of them answer."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Annotated
 
-def command() -> None:
-    """Not written yet."""
-    raise NotImplementedError
+import typer
+
+from avahi_gpu.cli.outcome import finish, guarded
+from avahi_gpu.errors import AvahiGpuError, ExitCode, Misuse, TooFewPeers
+from avahi_gpu.model import Peer
+from avahi_gpu.render.table import describe_event, describe_present, peer_data, show_peers
+from avahi_gpu.render.text import console
+from avahi_gpu.result import Result
+
+EXPECT_TIMEOUT_S = 10.0  # a machine that is switched on and set up is seen within a second
+WATCH_AGAIN_S = 5.0  # a node whose power is cut stays listed for hours: --watch asks each that often
+MAX_EXPECT = 1000
+MAX_TIMEOUT_S = 86400.0
+READY = ("table", "json")
+LATER = ("ansible", "deepspeed", "mpi", "accelerate", "env", "ssh", "hosts")
+
+
+def command(
+    *,
+    expect: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Wait until N nodes of this cluster are there, this one included."),
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(metavar="S", help="Look for S seconds (with --expect 10, else 1.35); then exit 3."),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Print a line whenever a node comes or goes, until Ctrl-C.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    format: Annotated[
+        str, typer.Option("--format", metavar="|".join((*READY, *LATER)), help="How they are printed.")
+    ] = "table",
+) -> None:
+    """List the nodes on the LAN, with their GPUs and whether they answer."""
+    as_json = as_json or format == "json"
+    with guarded("peers", as_json=as_json):
+        _refuse_nonsense(expect, timeout, format, watch=watch, as_json=as_json)
+        if watch:
+            asyncio.run(_watch())
+        peers, result = asyncio.run(_look(expect, timeout))
+        finish(result, as_json=as_json, show=lambda _: show_peers(peers, console()))
+
+
+def _refuse_nonsense(
+    expect: int | None, timeout: float | None, format: str, *, watch: bool, as_json: bool
+) -> None:
+    if format in LATER:
+        raise Misuse(f"the format {format} is not built yet", "use --format table or --format json")
+    if format not in READY:
+        raise Misuse("there is no such format", f"use --format {' or '.join(READY)}")
+    if expect is not None and not 1 <= expect <= MAX_EXPECT:
+        raise Misuse(f"--expect {expect} makes no sense", f"give a number from 1 to {MAX_EXPECT}")
+    if timeout is not None and not 0 < timeout <= MAX_TIMEOUT_S:
+        raise Misuse(f"--timeout {timeout:g} makes no sense", "give seconds, more than 0 and at most a day")
+    if watch and (as_json or expect is not None or timeout is not None):
+        raise Misuse("--watch goes with no other option", "leave out --json, --expect and --timeout")
+
+
+async def _look(expect: int | None, timeout_s: float | None) -> tuple[list[Peer], Result]:
+    from avahi_gpu.avahi.bus import connect
+    from avahi_gpu.host.net import read_interfaces
+    from avahi_gpu.host.peers import SEEN_WITHIN_S, count_present, look_for_peers
+
+    within_s = timeout_s if timeout_s is not None else SEEN_WITHIN_S if expect is None else EXPECT_TIMEOUT_S
+    async with connect() as avahi:
+        interfaces = await asyncio.to_thread(read_interfaces)
+        with _progress(expect, within_s) as tell:
+            peers = await look_for_peers(avahi, interfaces, expect=expect, within_s=within_s, tell=tell)
+    data = {"peers": [peer_data(p) for p in peers]}
+    there = count_present(peers)
+    if expect is None or there >= expect:
+        return peers, Result("peers", data)
+    error = _too_few(peers, there, expect, within_s)
+    return peers, Result("peers", data, ExitCode.TOO_FEW_PEERS, (error,))
+
+
+def _too_few(peers: list[Peer], there: int, expect: int, within_s: float) -> AvahiGpuError:
+    message = f"{there} of {expect} nodes were there within {within_s:g} s: {describe_present(peers)}"
+    if not any(p.self for p in peers):
+        return TooFewPeers(message, "this machine does not publish itself: run `sudo avahi-gpu setup`")
+    return TooFewPeers(message, "are the others on and set up? `avahi-gpu doctor` tells what is in the way")
+
+
+@contextlib.contextmanager
+def _progress(expect: int | None, within_s: float) -> Iterator[Callable[[list[Peer]], None]]:
+    """Show who is there while somebody waits for a number of peers, on a terminal alone."""
+    err = console(sys.stderr)
+    if expect is None or not err.is_terminal:
+        yield lambda _: None
+        return
+    with err.status("looking for nodes") as status:
+
+        def tell(peers: list[Peer]) -> None:
+            status.update(f"{expect} nodes wanted, {within_s:g} s at most; there: {describe_present(peers)}")
+
+        yield tell
+
+
+async def _watch() -> None:
+    """Print who comes and who goes, for ever."""
+    from avahi_gpu.avahi.bus import connect
+    from avahi_gpu.host.net import read_interfaces
+    from avahi_gpu.host.peers import PeerWatch
+
+    out = console()
+    async with connect() as avahi:
+        interfaces = await asyncio.to_thread(read_interfaces)
+        async with PeerWatch(avahi, interfaces, again_s=WATCH_AGAIN_S) as watch:
+            shown: dict[str, Peer] = {}
+            while True:
+                now = {p.name: p for p in watch.peers() if p.address is not None}
+                for name in dict.fromkeys([*now, *shown]):
+                    line = describe_event(shown.get(name), now.get(name))
+                    if line:
+                        out.print(f"{time.strftime('%H:%M:%S')}  {line}")
+                        sys.stdout.flush()
+                shown = now
+                await watch.change(MAX_TIMEOUT_S)
