@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections import defaultdict
+from dataclasses import replace
 
 from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unknown, warn
 from avahi_gpu.checks.registry import check
@@ -201,6 +202,16 @@ def same_torch(facts: Facts) -> Outcome:
     if any(version != own for version in told.values()):
         return info("the nodes' torch differs in its last number only", lines)
     return ok(*lines)
+
+
+def restrict_peers(facts: Facts, names: tuple[str, ...]) -> Facts:
+    """Return the facts with the peers of these names alone, which must then be there; none named: all."""
+    if not names:
+        return facts
+    peers = (
+        None if facts.peers is None else tuple(p for p in facts.peers if any(is_named(p, n) for n in names))
+    )
+    return replace(facts, peers=peers, wanted_peers=names)
 
 
 def is_named(peer: PeerFacts, name: str) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from avahi_gpu.checks import fixes
-from avahi_gpu.checks.outcome import Outcome, error, ok, unknown
+from avahi_gpu.checks.outcome import Outcome, error, ok, unknown, warn
 from avahi_gpu.checks.registry import check
 from avahi_gpu.model import Facts
 
 # Avahi's own states of its server object (avahi-common/defs.h)
 RUNNING = 2
+CLAIMING = (1, 3)
 STATES = {0: "invalid", 1: "registering", 2: "running", 3: "collision", 4: "failure"}
 NO_PACKAGE_MANAGER = "install it by hand: no package manager that avahi-gpu knows is on this machine"
 
@@ -65,6 +66,9 @@ def avahi_running(facts: Facts) -> Outcome:
         )
     if daemon.server_state is None:
         return unknown("avahi-daemon is on the bus but did not tell its state")
+    if daemon.server_state in CLAIMING:
+        # a second after its start, or after somebody else had the name: a restart would only begin anew
+        return unknown("avahi-daemon is still claiming its name", hint="ask again in a few seconds")
     if daemon.server_state != RUNNING:
         state = STATES.get(daemon.server_state, str(daemon.server_state))
         return error(
@@ -80,7 +84,7 @@ def machine_id(facts: Facts) -> Outcome:
     """The node id that peers know us by is a hash of the machine id (machine-id(5))."""
     if facts.machine_id:
         return ok()
-    return error(
-        "/etc/machine-id is missing or empty, so this node has no id",
+    return warn(
+        "/etc/machine-id is missing or empty, so peers know this node by its host name only",
         hint="run as root: systemd-machine-id-setup, or dbus-uuidgen --ensure=/etc/machine-id",
     )

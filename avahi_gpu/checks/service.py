@@ -20,7 +20,11 @@ def service_file_there(facts: Facts) -> Outcome:
     """A regular file that the user avahi can read, inside avahi-daemon's chroot."""
     state = facts.service_file
     if not state.exists:
-        return error(f"{SERVICE_FILE} is missing, so no peer sees this machine", fix=_write(facts))
+        return error(
+            f"{SERVICE_FILE} is missing, so no peer sees this machine",
+            fix=_write(facts),
+            hint=facts.wanted_service_error,
+        )
     if state.link_target is not None and not state.link_target.startswith(CHROOT):
         return error(
             f"{SERVICE_FILE} is a link to {state.link_target}, which avahi-daemon cannot see",
@@ -49,7 +53,7 @@ def service_file_valid(facts: Facts) -> Outcome:
     """avahi-daemon drops a file with any mistake as a whole and tells only its log."""
     assert facts.service_file.content is not None
     try:
-        group = service_file.parse(facts.service_file.content, path=facts.service_file.path)
+        group = service_file.parse(facts.service_file.content, str(SERVICE_FILE), facts.hostname)
     except MalformedInput as fault:
         return error(
             f"{SERVICE_FILE} is malformed, so no peer sees this machine", [fault.message], fix=_write(facts)
@@ -75,6 +79,12 @@ def service_file_current(facts: Facts) -> Outcome:
     """Byte for byte what ``setup`` would write."""
     wanted = facts.wanted_service_file
     if wanted is None:
+        if facts.wanted_service_error:
+            return error(
+                f"what {SERVICE_FILE} should say cannot be rendered",
+                [facts.wanted_service_error],
+                hint="correct the template, or remove it to use the shipped one",
+            )
         return unknown("what the file should say could not be rendered")
     content = facts.service_file.content or b""
     if content == wanted:

@@ -1,0 +1,69 @@
+"""Findings as people, programs and monitoring systems read them."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from avahi_gpu.model import Change, Finding, Fix
+from avahi_gpu.render.findings import findings_data, nagios_line, show_findings, summarize
+
+OK = Finding("AG101", "nsswitch-valid", "names", "ok", "nsswitch.conf is well-formed")
+WARN = Finding(
+    "AG106", "lookups-fast", "names", "warn", "looking it up took 6 s", ("took 6.0 s",), hint="correct it"
+)
+ERROR = Finding(
+    "AG304",
+    "avahi-running",
+    "host",
+    "error",
+    "avahi-daemon does not run",
+    ("no owner\x1b[2J",),
+    Fix("start it", (Change("daemon", "start it", argv=("avahi-daemon", "-D", "a b")),)),
+)
+
+
+def shown(*findings: Finding) -> list[str]:
+    stream = io.StringIO()
+    show_findings(findings, Console(file=stream, width=200, soft_wrap=True, markup=False, highlight=False))
+    return stream.getvalue().splitlines()
+
+
+def test_errors_stand_last_and_one_line_tells_the_verdict() -> None:
+    lines = shown(ERROR, OK, WARN)
+
+    assert [line.split()[:2] for line in lines if line[:1].strip()][:3] == [
+        ["ok", "AG101"],
+        ["warn", "AG106"],
+        ["error", "AG304"],
+    ]
+    assert lines[-1] == "1 error, 1 warning (1 fine): avahi-daemon does not run"
+
+
+def test_commands_are_quoted_for_a_shell_and_outside_words_cannot_steer_the_terminal() -> None:
+    lines = shown(ERROR)
+
+    assert any(line.endswith("to mend: avahi-daemon -D 'a b'") for line in lines)
+    assert any("no owner\\x1b[2J" in line for line in lines)
+    assert not any("\x1b" in line for line in lines)
+
+
+def test_no_error_is_said_in_words() -> None:
+    assert summarize([OK]) == "no error found (1 fine)"
+    assert summarize([]) == "no error found (nothing was asked)"
+
+
+def test_data_holds_the_commands_of_a_fix_and_advice_without_any() -> None:
+    first, second, third = findings_data([OK, WARN, ERROR])["findings"]
+
+    assert first["fix"] is None
+    assert second["fix"] == {"title": "correct it", "commands": []}
+    assert third["fix"] == {"title": "start it", "commands": ["avahi-daemon -D 'a b'"]}
+    assert set(third) == {"id", "slug", "area", "verdict", "says", "evidence", "fix"}
+
+
+def test_a_monitoring_line_has_the_codes_of_its_guidelines() -> None:
+    assert [nagios_line(f)[1] for f in ([OK], [OK, WARN], [WARN, ERROR], [])] == [0, 1, 2, 3]
+    assert nagios_line([OK, ERROR])[0].startswith("AVAHI-GPU CRITICAL - ")
+    assert nagios_line([ERROR])[0].count("|") == 1
