@@ -123,6 +123,9 @@ def undo(unwinding: Unwinding, system: System, say: Say = lambda _: None) -> Und
             failed.append(fault)
         else:
             restored.append(restore)
+    for record in read_journal(system)[0]:
+        if isinstance(record, FileRecord):
+            system.sweep(record.path)
     left_folders = [path for path in unwinding.folders if not system.remove_folder(path)]
     _close_journal(system, {r.path for r in restored}, left_folders)
     return Undone(tuple(restored), tuple(kept), tuple(left_folders), tuple(failed))

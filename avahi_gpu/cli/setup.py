@@ -19,6 +19,7 @@ from avahi_gpu.checks.registry import all_checks, run_checks, setup_findings
 from avahi_gpu.cli.consent import consent, demand_consent, demand_root
 from avahi_gpu.cli.outcome import finish, guarded
 from avahi_gpu.errors import AvahiGpuError, ChangeFailed, ExitCode, Misuse
+from avahi_gpu.files.txt import MAX_VALUE_BYTES
 from avahi_gpu.host.facts import read_facts
 from avahi_gpu.host.gpu import find_python
 from avahi_gpu.host.system import System
@@ -30,6 +31,8 @@ from avahi_gpu.result import Result
 # avahi-daemon claims its host name, then the service, each in a second; twice that after a conflict
 PROOF_S = 15.0
 PROOF_AGAIN_S = 0.4
+
+MAX_CLUSTER_BYTES = MAX_VALUE_BYTES["cluster"]
 
 # nothing is touched while one of these is an error that we cannot mend
 BLOCKING = ("AG101", "AG302")
@@ -63,6 +66,8 @@ def command(
     with guarded("setup", as_json=as_json):
         if root is not None:
             raise Misuse("--root comes later", "run setup on the machine itself")
+        if cluster is not None:
+            demand_cluster_name(cluster)
         order = Order(check, diff, yes, as_json, python, cluster, _areas(only or []))
         finish(set_up(System(), order), as_json=as_json, show=lambda _: None)
 
@@ -221,6 +226,15 @@ def _error_of(finding: Finding) -> AvahiGpuError:
 
 def _data(changes: Sequence[Change], *, changed: bool) -> dict[str, Any]:
     return {"changes": [describe(c) for c in changes], "changed": changed}
+
+
+def demand_cluster_name(name: str) -> None:
+    """Raise Misuse for what cannot be published as the name of a cluster."""
+    if not name.isprintable() or name != name.strip() or not 0 < len(name.encode()) <= MAX_CLUSTER_BYTES:
+        raise Misuse(
+            f"{printable(name)!r} cannot be the name of a cluster",
+            f"take printable characters, {MAX_CLUSTER_BYTES} bytes at most, no blank at the ends",
+        )
 
 
 def _areas(names: Sequence[str]) -> frozenset[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,9 +26,9 @@ class Wanted:
 
 def replace(real: Path, wanted: Wanted, *, exists: bool) -> None:
     """Put ``wanted`` in the place of ``real`` by a rename, else in place. Raises OSError."""
-    # a dot first and no `.service` last: avahi-daemon must not load what is half written
-    temporary = real.parent / f".{real.name}.{secrets.token_hex(6)}.new"
+    temporary = temporary_of(real)
     try:
+        temporary.unlink(missing_ok=True)  # left by a crash
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError as fault:
         if exists and fault.errno in _NO_NEW_FILE:
@@ -54,6 +53,14 @@ def replace(real: Path, wanted: Wanted, *, exists: bool) -> None:
         raise
     sync_folder(real.parent)
     return None
+
+
+def temporary_of(real: Path) -> Path:
+    """Return the name under which the new content is made ready, always the same: so it can be cleared.
+
+    A dot first and no ``.service`` last: avahi-daemon must not load what is half written.
+    """
+    return real.parent / f".{real.name}.avahi-gpu-new"
 
 
 def _rewrite(real: Path, wanted: Wanted) -> None:

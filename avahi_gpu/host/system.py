@@ -6,6 +6,7 @@ and a symbolic link never leads out of it.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath, PurePosixPath
 
 from avahi_gpu.errors import ChangeFailed
-from avahi_gpu.host.atomic import Wanted, read_all, replace, sync_folder, write_all
+from avahi_gpu.host.atomic import Wanted, read_all, replace, sync_folder, temporary_of, write_all
 from avahi_gpu.host.process import Completed, run_process
 from avahi_gpu.model import FileState
 
@@ -98,13 +99,6 @@ class System:
         except OSError:
             return ()
 
-    def read_link(self, path: str | Path) -> str | None:
-        """Return what a symbolic link itself says, None where ``path`` is none."""
-        try:
-            return str(self._inside(str(path)).readlink())
-        except OSError:
-            return None
-
     # --- writing -----------------------------------------------------------------------------------------
 
     def write(
@@ -161,12 +155,10 @@ class System:
         except OSError as fault:
             raise _failed(f"cannot remove {path}", fault) from fault
 
-    def link(self, path: str | Path, target: str) -> None:
-        """Make a symbolic link. Raises ChangeFailed."""
-        try:
-            self._inside(str(path)).symlink_to(target)
-        except OSError as fault:
-            raise _failed(f"cannot make the link {path}", fault) from fault
+    def sweep(self, path: str | Path) -> None:
+        """Remove what a crash in the middle of ``write`` may have left beside the file."""
+        with contextlib.suppress(OSError):
+            temporary_of(self._locate(str(path))).unlink(missing_ok=True)
 
     def make_folder(self, path: str | PurePath, mode: int = 0o755) -> tuple[str, ...]:
         """Make a folder and those above it; return the paths that were made, outermost first."""

@@ -328,3 +328,15 @@ def test_a_lock_file_and_a_journal_line_are_private(system: System, tmp_path: Pa
     assert (tmp_path / "etc/lines").read_bytes() == b"1\n2\n"
     assert stat.S_IMODE((tmp_path / "etc/lines").stat().st_mode) == 0o600
     assert stat.S_IMODE((tmp_path / "etc/lock").stat().st_mode) == 0o600
+
+
+def test_what_a_crash_left_is_no_hindrance_and_can_be_swept(system: System, tmp_path: Path) -> None:
+    left = tmp_path / "etc/.x.avahi-gpu-new"
+    left.write_bytes(b"half")
+    system.write("/etc/x", b"whole")
+    assert os.listdir(tmp_path / "etc") == ["x"]
+    left.write_bytes(b"half")
+
+    system.sweep("/etc/x")
+
+    assert os.listdir(tmp_path / "etc") == ["x"]
