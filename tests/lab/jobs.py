@@ -1,0 +1,119 @@
+"""Nodes of a job on the lab's hosts, driven line by line; see node_script.py for what they say."""
+
+from __future__ import annotations
+
+import json
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tests.lab.host import Host
+
+SCRIPT = Path(__file__).with_name("node_script.py")
+LOAD_S = 20.0  # several interpreters start on two cores
+Line = dict[str, Any]
+
+
+class JobNode:
+    """One node of a job on one host."""
+
+    def __init__(self, host: Host, nodes: tuple[int, int], **settings: Any) -> None:
+        self.host = host
+        self.lines: list[Line] = []
+        self._queue: queue.Queue[Line | None] = queue.Queue()
+        argv = [sys.executable, "-m", "tests.lab.node_script", json.dumps({"nodes": nodes, **settings})]
+        self.process = host.popen(argv, stdin=subprocess.PIPE)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self.wait_for("loaded", LOAD_S)
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._queue.put(json.loads(line))
+        self._queue.put(None)
+
+    def tell(self, command: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+
+    def start(self) -> None:
+        self.tell("start")
+
+    def wait_for(self, key: str, within_s: float, accept: Callable[[Line], bool] = lambda _: True) -> Line:
+        """Return the next line that has ``key`` and is accepted; fail with all that was said instead."""
+        end = time.monotonic() + within_s
+        while True:
+            try:
+                line = self._queue.get(timeout=max(0.001, end - time.monotonic()))
+            except queue.Empty:
+                raise AssertionError(
+                    f"{self.host.name}: no '{key}' in {within_s} s; said: {self.lines}"
+                ) from None
+            if line is None:
+                errors = self.process.stderr.read() if self.process.stderr else ""
+                raise AssertionError(f"{self.host.name} ended without '{key}'; said: {self.lines}\n{errors}")
+            self.lines.append(line)
+            if key in line and accept(line):
+                return line
+
+    def close(self, outcome: str = "left") -> None:
+        """Say goodbye and wait for the end."""
+        if self.process.poll() is None:
+            self.tell(f"close {outcome}")
+            self.process.wait(10)
+        self.kill()
+
+    def kill(self) -> None:
+        """End it without a word."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(10)
+        self._reader.join(5)
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+class Job:
+    """The nodes of one job, as a context manager that leaves none of them."""
+
+    def __init__(self, hosts: list[Host], nodes: tuple[int, int], **settings: Any) -> None:
+        self.nodes: list[JobNode] = []
+        self._new = lambda host, more: JobNode(host, **{"nodes": nodes, **settings, **more})
+        for host in hosts:
+            self.add(host)
+
+    def add(self, host: Host, **more: Any) -> JobNode:
+        self.nodes.append(self._new(host, more))
+        return self.nodes[-1]
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        for node in self.nodes:
+            node.kill()
+
+    def start(self) -> None:
+        for node in self.nodes:
+            node.start()
+
+    def rounds(self, within_s: float, among: list[JobNode] | None = None) -> list[Line]:
+        """Return the next round of each node, checked for agreement: one token, one order, ranks 0 … n-1."""
+        nodes = self.nodes if among is None else among
+        found = [node.wait_for("round", within_s) for node in nodes]
+        assert len({(r["round"], tuple(r["hosts"]), r["leader"], tuple(r["ports"])) for r in found}) == 1, (
+            found
+        )
+        assert sorted(r["rank"] for r in found) == list(range(len(nodes))), found
+        return found

@@ -1,0 +1,106 @@
+"""One node of a job without torch, for tests: settings as JSON in argv, commands on stdin, JSON lines out.
+
+Commands: ``start``, ``want``, ``close OUTCOME``. Lines: ``{"started"}``, ``{"notice"}``, ``{"round"}``,
+``{"over"}``, ``{"ended"}``, ``{"failed"}``, each with ``at``, the monotonic time since ``start`` was read.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import threading
+import time
+from typing import Any
+
+from avahi_gpu.errors import AvahiGpuError
+from avahi_gpu.rendezvous.messages import Skills
+from avahi_gpu.rendezvous.node import JobEnded, Node, Notice, Settings
+from avahi_gpu.rendezvous.terms import Terms
+
+POLL_S = 0.005
+
+
+class Script:
+    def __init__(self) -> None:
+        wanted = json.loads(sys.argv[1])
+        skills = Skills(
+            **{"min_nodes": wanted["nodes"][0], "max_nodes": wanted["nodes"][1], **wanted.get("skills", {})}
+        )
+        self.terms = Terms(
+            wanted.get("job", "job"),
+            min_nodes=wanted["nodes"][0],
+            max_nodes=wanted["nodes"][1],
+            skills=skills,
+            **wanted.get("terms", {}),
+        )
+        self.priority = wanted.get("priority", 0)
+        self.began = 0.0
+        self.lock = threading.Lock()
+        self.node: Node | None = None
+
+    def say(self, **what: Any) -> None:
+        with self.lock:
+            print(json.dumps({**what, "at": round(time.monotonic() - self.began, 4)}), flush=True)
+
+    def notice(self, notice: Notice) -> None:
+        self.say(notice=notice.text, present=notice.present, waiting=notice.waiting)
+
+    def start(self) -> None:
+        self.began = time.monotonic()
+        host = socket.gethostname()
+        try:
+            self.node = Node.start(Settings(self.terms, host, priority=self.priority), self.notice)
+        except AvahiGpuError as error:
+            self.say(failed=error.message, hint=error.hint)
+            return
+        self.node.want()
+        self.say(started=host)
+        threading.Thread(target=self.watch, args=(self.node,), daemon=True).start()
+
+    def watch(self, node: Node) -> None:
+        """Tell of every round, and of its end."""
+        try:
+            while True:
+                formed = node.wait_for_round(60)
+                if formed is None:
+                    continue
+                round = formed.round
+                if formed.store is not None:
+                    formed.store.close()
+                self.say(
+                    round=str(round.token),
+                    epoch=round.token.epoch,
+                    hosts=[s.host for s in round.seats],
+                    rank=round.rank,
+                    leader=round.leader.address,
+                    own=round.own.address,
+                    ports=[round.store_port, round.worker_port],
+                    interface=formed.interface,
+                )
+                while not node.over:
+                    time.sleep(POLL_S)
+                self.say(over=str(round.token))
+                if node._ended is None:
+                    node.want()
+        except JobEnded as ended:
+            self.say(ended=ended.message, hint=ended.hint, finished=ended.finished)
+
+
+def main() -> None:
+    script = Script()
+    print(json.dumps({"loaded": True}), flush=True)
+    for line in sys.stdin:
+        command, _, rest = line.strip().partition(" ")
+        if command == "start":
+            script.start()
+        elif command == "want" and script.node:
+            script.node.want(rest)
+        elif command == "close" and script.node:
+            script.node.close(rest or "left")
+            script.say(closed=True)
+            return
+
+
+if __name__ == "__main__":
+    main()

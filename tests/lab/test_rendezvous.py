@@ -1,0 +1,210 @@
+"""The rendezvous on virtual hosts: real Avahi, real TCP, no torch."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+
+import pytest
+
+from tests.lab.cluster import Cluster
+from tests.lab.jobs import Job
+
+pytestmark = pytest.mark.lab
+
+ROUND_S = 10.0  # DESIGN: once nothing is wrong, one group forms within ten seconds
+STARTS = 30
+# what a firewall does that lets only known ports in: new connections to ephemeral ports vanish
+BLOCK_EPHEMERAL = """
+table inet t {
+  chain c {
+    type filter hook input priority 0
+    tcp flags & (syn | ack) == syn tcp dport 32768-60999 drop
+  }
+}
+"""
+
+
+def test_thirty_simultaneous_starts_elect_one_leader_and_form_one_round_each(cluster3: Cluster) -> None:
+    times = []
+    for start in range(STARTS):
+        with Job(cluster3.hosts, (3, 3), job=f"start-{start}") as job:
+            job.start()
+            rounds = job.rounds(ROUND_S)
+            assert rounds[0]["hosts"] == ["gpu-node-1", "gpu-node-2", "gpu-node-3"]
+            assert {r["leader"] for r in rounds} == {cluster3[0].address}
+            assert [r["rank"] for r in rounds] == [0, 1, 2]
+            assert {r["interface"] for r in rounds} == {"eth0"}
+            times.append(max(r["at"] for r in rounds))
+            for node in job.nodes:
+                assert not [line for line in node.lines if "over" in line]
+                node.close("finished")
+    assert statistics.median(times) < ROUND_S  # the figure itself is the bench's
+
+
+def test_hosts_are_ranked_in_natural_order_behind_the_leader_that_master_names(
+    make_cluster: Callable[..., Cluster],
+) -> None:
+    lab = make_cluster(3)
+    with Job([], (3, 3)) as job:
+        for host in lab:
+            job.add(host, priority=1_000_000 if host.name == "gpu-node-2" else 0)
+        job.start()
+
+        assert job.rounds(ROUND_S)[0]["hosts"] == ["gpu-node-2", "gpu-node-1", "gpu-node-3"]
+
+
+@pytest.mark.parametrize("victim", [0, 2], ids=["leader", "member"])
+def test_a_cut_cable_ends_the_round_and_the_survivors_form_another(cluster3: Cluster, victim: int) -> None:
+    with Job(cluster3.hosts, (2, 3), terms={"lost_after_s": 2.0}) as job:
+        job.start()
+        first = job.rounds(ROUND_S)
+        cluster3[victim].cut()
+        survivors = [n for i, n in enumerate(job.nodes) if i != victim]
+
+        second = job.rounds(ROUND_S, survivors)
+
+        assert second[0]["hosts"] == [n.host.name for n in survivors]
+        assert second[0]["epoch"] > first[0]["epoch"]
+        assert second[0]["ports"] != first[0]["ports"]  # fresh ports, so that no stale mesh is joined
+        alone = job.nodes[victim].wait_for("over", ROUND_S)
+        assert alone
+        assert not [line for line in job.nodes[victim].lines if line.get("epoch", 0) > first[0]["epoch"]]
+
+        cluster3[victim].heal()
+        third = job.rounds(2 * ROUND_S)
+        assert len(third[0]["hosts"]) == 3
+
+
+def test_a_killed_leader_is_replaced_at_once(cluster3: Cluster) -> None:
+    with Job(cluster3.hosts, (2, 3)) as job:
+        job.start()
+        job.rounds(ROUND_S)
+        job.nodes[0].kill()
+
+        second = job.rounds(ROUND_S, job.nodes[1:])
+
+        assert second[0]["hosts"] == ["gpu-node-2", "gpu-node-3"]
+
+
+def test_a_late_comer_joins_by_a_new_round_and_one_too_many_waits_as_a_spare(
+    make_cluster: Callable[..., Cluster],
+) -> None:
+    lab = make_cluster(4)
+    with Job(lab.hosts[1:3], (2, 3), terms={"last_call_s": 0.5}) as job:
+        job.start()
+        assert len(job.rounds(ROUND_S)[0]["hosts"]) == 2
+        late = job.add(lab[0])  # of a lower key than the leader, whom it must not disturb
+        late.start()
+        grown = job.rounds(ROUND_S)
+        assert grown[0]["hosts"] == ["gpu-node-2", "gpu-node-1", "gpu-node-3"]
+
+        spare = job.add(lab[3])
+        spare.start()
+        told = spare.wait_for("notice", ROUND_S, lambda line: "full" in line["notice"])
+        assert "gpu-node-4" in told["notice"]
+        job.nodes[1].kill()  # gpu-node-3
+        rest = [job.nodes[0], late, spare]
+        assert job.rounds(ROUND_S, rest)[0]["hosts"] == ["gpu-node-2", "gpu-node-1", "gpu-node-4"]
+
+
+def test_two_jobs_at_once_share_neither_members_nor_ports(cluster3: Cluster) -> None:
+    with Job(cluster3.hosts, (3, 3), job="a") as a, Job(cluster3.hosts, (3, 3), job="b") as b:
+        a.start()
+        b.start()
+
+        one, other = a.rounds(ROUND_S), b.rounds(ROUND_S)
+
+        assert not set(one[0]["ports"]) & set(other[0]["ports"])
+
+
+def test_a_blocked_port_is_a_sentence_on_every_node_before_the_start(cluster3: Cluster) -> None:
+    cluster3[2].run(["nft", "-f", "-"], input=BLOCK_EPHEMERAL, check=True)
+    with Job(cluster3.hosts, (3, 3)) as job:
+        job.start()
+        for node in job.nodes:
+            told = node.wait_for("notice", ROUND_S, lambda line: "cannot reach" in line["notice"])
+            assert "gpu-node-3" in told["notice"]
+            assert "firewall" in told["notice"]
+        cluster3[2].run(["nft", "delete", "table", "inet", "t"], check=True)
+        job.rounds(ROUND_S)
+
+
+def test_a_second_start_of_the_job_on_one_host_is_refused(cluster3: Cluster) -> None:
+    with Job([cluster3[0]], (1, 1)) as job:
+        job.start()
+        job.rounds(ROUND_S)
+        second = job.add(cluster3[0])
+        second.start()
+
+        refused = second.wait_for("failed", ROUND_S)
+
+        assert "running on this host already" in refused["failed"]
+        assert "--job" in refused["hint"]
+
+
+def test_another_torch_and_another_nnodes_are_refused_with_both_values(cluster3: Cluster) -> None:
+    with Job([cluster3[0]], (2, 2), skills={"torch": "2.13.0"}) as job:
+        job.start()
+        old = job.add(cluster3[1], skills={"torch": "2.9.1+cu126"})
+        old.start()
+        told = old.wait_for("ended", ROUND_S)
+        assert "2.13.0" in told["ended"]
+        assert "2.9.1+cu126" in told["ended"]
+
+        wide = job.add(cluster3[2], nodes=(3, 3), skills={"torch": "2.13.1"})
+        wide.start()
+        told = wide.wait_for("ended", ROUND_S)
+        assert "--nnodes 3," in told["ended"]
+        assert "--nnodes 2:" in told["ended"]
+
+
+def test_a_job_that_stays_too_small_ends_with_who_is_there(cluster3: Cluster) -> None:
+    with Job(cluster3.hosts[:2], (3, 3), terms={"join_timeout_s": 2.0}) as job:
+        job.start()
+        for node in job.nodes:
+            ended = node.wait_for("ended", ROUND_S)
+            assert "3 nodes are needed" in ended["ended"]
+            assert node.host.name in ended["ended"]
+
+
+def test_a_restart_of_avahi_does_not_disturb_a_running_round(cluster3: Cluster) -> None:
+    with Job(cluster3.hosts, (2, 3), terms={"lost_after_s": 2.0}) as job:
+        job.start()
+        job.rounds(ROUND_S)
+        for host in cluster3:
+            host.restart_avahi()
+        job.nodes[2].kill()  # so that the wait below ends, and to see that a regroup still works
+
+        job.rounds(ROUND_S, job.nodes[:2])
+
+        assert sum("over" in line for line in job.nodes[0].lines) == 1
+
+
+def test_without_avahi_the_start_fails_at_once_with_what_to_do(make_cluster: Callable[..., Cluster]) -> None:
+    lab = make_cluster(1, avahi=False)
+    with Job(lab.hosts, (1, 1)) as job:
+        job.start()
+        failed = job.nodes[0].wait_for("failed", 3)
+        assert failed["hint"]
+
+
+def test_without_a_lan_interface_the_start_says_so(make_cluster: Callable[..., Cluster]) -> None:
+    lab = make_cluster(1)
+    lab[0].run(["ip", "addr", "flush", "dev", "eth0"], check=True)
+    with Job(lab.hosts, (1, 1)) as job:
+        job.start()
+        assert "no interface" in job.nodes[0].wait_for("failed", 3)["failed"]
+
+
+def test_the_record_is_on_the_lan_while_a_node_runs_and_gone_afterwards(cluster3: Cluster) -> None:
+    browse = ["avahi-browse", "-rptk", "_torch-rdzv._tcp"]
+    with Job(cluster3.hosts[:1], (1, 1), job="seen") as job:
+        job.start()
+        job.rounds(ROUND_S)
+        assert "job=seen" in cluster3[1].run(browse, timeout=20).stdout
+        job.nodes[0].close("finished")
+    # the goodbye takes a second (RFC 6762 section 10.1)
+    assert (
+        "job=seen" not in cluster3[1].run(["sh", "-c", "sleep 1.5; " + " ".join(browse)], timeout=20).stdout
+    )
