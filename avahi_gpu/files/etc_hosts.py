@@ -1,0 +1,124 @@
+"""/etc/hosts as glibc reads it: what the machine's own name means, and which .local names it pins."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+PATH = "/etc/hosts"
+
+# lan: fine. loopback: gloo would offer its peers an address that each takes for itself. missing: nothing in
+# the file. foreign: an address that this machine has not.
+OwnNameKind = Literal["lan", "loopback", "missing", "foreign"]
+
+
+@dataclass(frozen=True)
+class HostEntry:
+    """One line: an address and the names it is given."""
+
+    line: int
+    address: str
+    names: tuple[str, ...]
+
+    @property
+    def is_loopback(self) -> bool:
+        return is_loopback(self.address)
+
+
+@dataclass(frozen=True)
+class OwnName:
+    """What a program gets that looks this machine's own name up, and what to do where that is a trap."""
+
+    kind: OwnNameKind
+    says: str
+    hint: str = ""
+    entries: tuple[HostEntry, ...] = ()
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        return tuple(
+            f"{PATH}:{entry.line}: {entry.address} {' '.join(entry.names)}" for entry in self.entries
+        )
+
+
+def is_loopback(address: str) -> bool:
+    """Whether ``address`` (with or without a scope) is this machine's alone; False where it is none."""
+    try:
+        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def parse(text: str) -> tuple[HostEntry, ...]:
+    """Return the lines that glibc uses; it skips what does not start with an address (hosts(5))."""
+    entries = []
+    for number, line in enumerate(text.split("\n"), 1):
+        address, *names = line.partition("#")[0].split() or [""]
+        try:
+            ipaddress.ip_address(address.partition("%")[0])
+        except ValueError:
+            continue
+        if names:
+            entries.append(HostEntry(number, address, tuple(names)))
+    return tuple(entries)
+
+
+def find(entries: Sequence[HostEntry], name: str) -> tuple[HostEntry, ...]:
+    """Return the entries for ``name`` (capitals do not matter) in the file's order; glibc answers with all."""
+    return tuple(entry for entry in entries if name.lower() in (known.lower() for known in entry.names))
+
+
+def judge_own_name(text: str, hostname: str, addresses: Collection[str] | None = None) -> OwnName:
+    """Say what the file makes of this machine's own name.
+
+    ``addresses``: those that its interfaces have, None where not known. A loopback line is a trap even with
+    a LAN line beside it, in either order: gloo takes what it can bind.
+    """
+    entries = find(parse(text), hostname)
+    loopback = tuple(entry for entry in entries if entry.is_loopback)
+    if loopback:
+        shown = " and ".join(dict.fromkeys(entry.address for entry in loopback))
+        beside = ", beside a LAN address" if len(loopback) < len(entries) else ""
+        says = f"the host name {hostname} means {shown}{beside}: offered to peers, it leads each to itself"
+        return OwnName("loopback", says, _explain_loopback(text), loopback)
+    if not entries:
+        says = f"the host name {hostname} is not in {PATH}"
+        hint = "add a line with the LAN address and the name, or install nss-myhostname"
+        return OwnName("missing", says, hint)
+    foreign = tuple(entry for entry in entries if addresses is not None and entry.address not in addresses)
+    if foreign:
+        says = f"the host name {hostname} means {foreign[0].address}, which no interface of this machine has"
+        return OwnName("foreign", says, f"correct or remove {PATH}:{foreign[0].line}", foreign)
+    return OwnName("lan", f"the host name {hostname} means {entries[0].address}", "", entries)
+
+
+def loopback_trap(text: str, hostname: str) -> OwnName | None:
+    """Return the evidence where the own name means loopback (127.0.1.1 is Debian's habit); else None."""
+    own = judge_own_name(text, hostname)
+    return own if own.kind == "loopback" else None
+
+
+def find_pinned(text: str, domain: str = "local") -> tuple[HostEntry, ...]:
+    """Return the entries that give a name in ``.local`` an address: files comes before mDNS, so they win.
+
+    Names of three labels and more are left out: mDNS does not serve them.
+    """
+    suffix = f".{domain}"
+    return tuple(
+        entry
+        for entry in parse(text)
+        if any(n.lower().rstrip(".").endswith(suffix) and n.rstrip(".").count(".") == 1 for n in entry.names)
+    )
+
+
+def find_stale(text: str, name: str, addresses: Collection[str]) -> tuple[HostEntry, ...]:
+    """Return the entries that give ``name`` an address other than ``addresses``, those that it has now."""
+    return tuple(entry for entry in find(parse(text), name) if entry.address not in addresses)
+
+
+def _explain_loopback(text: str) -> str:
+    if "manage_etc_hosts" in text:
+        return "cloud-init writes the file: set manage_etc_hosts: false, and change /etc/cloud/templates"
+    return "avahi-gpu launch passes addresses and is not hurt; elsewhere set GLOO_SOCKET_IFNAME"
