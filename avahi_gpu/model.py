@@ -185,7 +185,7 @@ class PeerFacts:
 
 @dataclass(frozen=True)
 class Facts:
-    """Everything that a check may ask, read once by ``host.facts``. None: could not be read, never a guess."""
+    """All that a check may ask, read once by ``host.facts``. None: could not be read, never a guess."""
 
     hostname: str
     is_root: bool

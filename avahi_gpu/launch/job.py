@@ -127,9 +127,8 @@ def train_here(request: Request, node: Node, progress: Progress) -> Any:
     """Import torch, which takes a second, and run the workers."""
     for name in leftovers(os.environ):
         del os.environ[name]
-    from avahi_gpu.launch.agent import count_processes, train
-
-    quieten_torch()
+    with quiet_import():
+        from avahi_gpu.launch.agent import count_processes, train
     processes = count_processes(request.processes)
     if processes not in (1, "1"):
         os.environ.setdefault("OMP_NUM_THREADS", "1")  # torchrun does so too, with a banner
@@ -151,7 +150,8 @@ def settings_of(request: Request, skills: Skills) -> Settings:
         skills=skills,
     )
     leads = request.master.lower() == host.lower()
-    return Settings(terms, host, MASTER_PRIORITY if leads else 0, request.interface)
+    priority = MASTER_PRIORITY if leads else 0
+    return Settings(terms, host, priority, request.interface, request.peers)
 
 
 def own_host() -> str:
@@ -159,13 +159,25 @@ def own_host() -> str:
     return socket.gethostname().partition(".")[0]
 
 
-def quieten_torch() -> None:
-    """Leave the words to us: torch elastic's go with tracebacks. LOGLEVEL and TORCH_LOGS bring them back."""
-    if os.environ.get("LOGLEVEL") or os.environ.get("TORCH_LOGS"):
-        return
-    for name in list(logging.root.manager.loggerDict):
-        if name.startswith("torch.distributed"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)
+@contextmanager
+def quiet_import() -> Iterator[None]:
+    """Import torch in the block so that the words are left to us: torch elastic's own go with tracebacks.
+
+    The workers' torch is not touched. LOGLEVEL, TORCH_LOGS and TORCH_CPP_LOG_LEVEL bring the words back.
+    """
+    # torch's C++ part reads it once, while it is loaded: no name for an address is worth no warning
+    ours = "TORCH_CPP_LOG_LEVEL" not in os.environ
+    if ours:
+        os.environ["TORCH_CPP_LOG_LEVEL"] = "ERROR"
+    try:
+        yield
+    finally:
+        if ours:
+            del os.environ["TORCH_CPP_LOG_LEVEL"]
+    if not (os.environ.get("LOGLEVEL") or os.environ.get("TORCH_LOGS")):
+        for name in list(logging.root.manager.loggerDict):
+            if name.startswith("torch.distributed"):
+                logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 @contextmanager

@@ -213,6 +213,7 @@ def settings_of(parameters: RendezvousParameters) -> Settings:
     )
     host = socket.gethostname().split(".")[0]
     master = str(parameters.get("master", os.environ.get("AVAHI_GPU_MASTER", "")))
+    peers = str(parameters.get("peers", os.environ.get("AVAHI_GPU_PEERS", "")))
     terms = Terms(
         job=job,
         cluster=str(parameters.get("cluster", os.environ.get("AVAHI_GPU_CLUSTER", "default"))),
@@ -235,6 +236,7 @@ def settings_of(parameters: RendezvousParameters) -> Settings:
         host=host,
         priority=MASTER_PRIORITY if master and master.partition(".")[0] == host else 0,
         interface=parameters.get("interface") or os.environ.get("AVAHI_GPU_INTERFACE"),
+        peers=tuple(p for p in peers.split("+") if p),  # torchrun ends a value at a comma
     )
 
 

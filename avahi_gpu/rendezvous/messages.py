@@ -82,6 +82,19 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
     known: Annotated[tuple[Record, ...], msgspec.Meta(max_length=MEMBERS_MAX)] = ()
 
 
+class Who(msgspec.Struct, frozen=True, tag="who"):
+    """Somebody without multicast asks whether this port is of the job."""
+
+    job: Name
+    cluster: Name
+
+
+class Here(msgspec.Struct, frozen=True, tag="here"):
+    """It is, and this is who runs it."""
+
+    me: Record
+
+
 class Welcome(msgspec.Struct, frozen=True, tag="welcome"):
     """The node is a member now."""
 
@@ -178,6 +191,8 @@ class Bye(msgspec.Struct, frozen=True, tag="bye"):
 
 Message = (
     Hello
+    | Who
+    | Here
     | Welcome
     | Redirect
     | Refuse

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from avahi_gpu.avahi.browse import Appeared, Browser
-from avahi_gpu.avahi.bus import connect
+from avahi_gpu.avahi.bus import Avahi, connect
 from avahi_gpu.avahi.publish import Publication
-from avahi_gpu.errors import AvahiGpuError, LaunchFailed
+from avahi_gpu.errors import AvahiGpuError, BusError, LaunchFailed
 from avahi_gpu.host.net import interface_of, lan_interfaces, read_interfaces
 from avahi_gpu.model import JOB_SERVICE, Interface
 from avahi_gpu.rendezvous import steps
@@ -24,6 +24,7 @@ from avahi_gpu.rendezvous.channel import Channel
 from avahi_gpu.rendezvous.election import Candidate
 from avahi_gpu.rendezvous.mesh import MeshListener, Ports, claim, port_of, reserve, test_mesh
 from avahi_gpu.rendezvous.record import candidate_from, encode_record
+from avahi_gpu.rendezvous.seek import SEEK_EVERY_S, ask_host, find_address
 from avahi_gpu.rendezvous.terms import CONTROL_PORTS, Terms
 
 START_S = (
@@ -53,6 +54,7 @@ class Settings:
     host: str
     priority: int = 0
     interface: str | None = None
+    peers: tuple[str, ...] = ()  # hosts to ask by unicast, where multicast is filtered
 
 
 @dataclass(frozen=True)
@@ -187,18 +189,45 @@ class Node:
             own = Candidate(self.id, self.settings.host, self._address, port, self.settings.priority)
             self._agreement = Agreement(own, self.terms)
             await self._mesh.open(self._address)
-            avahi = await stack.enter_async_context(connect())
-            label = f"{self.settings.host.encode()[: NAME_MAX - 17].decode(errors='ignore')}-{self.id}"
-            txt = encode_record(self.terms, own, state="look")
-            publication = Publication(avahi, JOB_SERVICE, label, port, txt)
-            self._publication = await stack.enter_async_context(publication)
-            browser = await stack.enter_async_context(Browser(avahi, JOB_SERVICE))
-            watch = asyncio.ensure_future(self._watch(browser))
-            stack.callback(watch.cancel)
+            avahi = None
+            try:
+                avahi = await stack.enter_async_context(connect())
+                await self._publish_and_watch(avahi, own, stack)
+            except BusError as error:
+                if not self.settings.peers:
+                    raise
+                self._say(Notice(f"going on with --peers alone: {error.message}"))
+            if self.settings.peers:
+                self._spawn(self._seek(avahi))
             self._feed(steps.Tick())
             self._ready.set()
             await self._closing.wait()
             self._feed(steps.Closed(*self._goodbye))
+
+    async def _publish_and_watch(
+        self, avahi: Avahi, own: Candidate, stack: contextlib.AsyncExitStack
+    ) -> None:
+        label = f"{self.settings.host.encode()[: NAME_MAX - 17].decode(errors='ignore')}-{self.id}"
+        txt = encode_record(self.terms, own, state="look")
+        publication = Publication(avahi, JOB_SERVICE, label, own.port, txt)
+        self._publication = await stack.enter_async_context(publication)
+        browser = await stack.enter_async_context(Browser(avahi, JOB_SERVICE))
+        watch = asyncio.ensure_future(self._watch(browser))
+        stack.callback(watch.cancel)
+
+    async def _seek(self, avahi: Avahi | None) -> None:
+        """Ask the peers that the user named, for as long as nobody leads us."""
+        assert self._agreement is not None
+        own = {a.ip for i in self._interfaces for a in i.addresses}
+        while True:
+            if not self._agreement.bound:
+                found = await asyncio.gather(*(find_address(p, avahi) for p in self.settings.peers))
+                hosts = sorted({a for a in found if a is not None} - own)
+                asked = (ask_host(a, CONTROL_PORTS, self.terms.job, self.terms.cluster) for a in hosts)
+                for candidate in [c for answers in await asyncio.gather(*asked) for c in answers]:
+                    if candidate.id != self.id:
+                        self._feed(steps.Seen(candidate))
+            await asyncio.sleep(SEEK_EVERY_S)
 
     async def _shut(self) -> None:
         if self._timer is not None:

@@ -9,7 +9,7 @@ from avahi_gpu.rendezvous.messages import PROTOCOL, Hello, Skills
 LOST_AFTER_S = 5.0  # silence that is death: a cable out for less costs nothing, a restart costs a checkpoint
 LAST_CALL_S = 3.0  # how long the first round waits for more once the smallest number is there
 JOIN_TIMEOUT_S = 600.0  # torch's own default of join_timeout
-CONTROL_PORTS = range(29400, 29450)  # the first free one; known, so that a firewall can open them
+CONTROL_PORTS = range(29400, 29420)  # the first free one; known, so that a firewall can open them
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ class Script:
             **wanted.get("terms", {}),
         )
         self.priority = wanted.get("priority", 0)
+        self.peers = tuple(wanted.get("peers", ()))
         self.began = 0.0
         self.lock = threading.Lock()
         self.node: Node | None = None
@@ -50,7 +51,7 @@ class Script:
         self.began = time.monotonic()
         host = socket.gethostname()
         try:
-            self.node = Node.start(Settings(self.terms, host, priority=self.priority), self.notice)
+            self.node = Node.start(Settings(self.terms, host, priority=self.priority, peers=self.peers), self.notice)
         except AvahiGpuError as error:
             self.say(failed=error.message, hint=error.hint)
             return

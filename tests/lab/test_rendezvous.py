@@ -208,3 +208,26 @@ def test_the_record_is_on_the_lan_while_a_node_runs_and_gone_afterwards(cluster3
     assert (
         "job=seen" not in cluster3[1].run(["sh", "-c", "sleep 1.5; " + " ".join(browse)], timeout=20).stdout
     )
+
+
+def test_where_multicast_is_filtered_named_peers_find_each_other(
+    make_cluster: Callable[..., Cluster],
+) -> None:
+    lab = make_cluster(3)
+    filtered = "table ip t {\n chain c {\n type filter hook input priority 0\n udp dport 5353 drop\n }\n}\n"
+    for host in lab:
+        host.run(["nft", "-f", "-"], input=filtered, check=True)
+    with Job(lab.hosts, (3, 3), peers=[lab[0].address, lab[1].address]) as job:
+        job.start()
+
+        assert job.rounds(ROUND_S)[0]["hosts"] == ["gpu-node-1", "gpu-node-2", "gpu-node-3"]
+
+
+def test_named_peers_do_without_avahi(make_cluster: Callable[..., Cluster]) -> None:
+    lab = make_cluster(2, avahi=False)
+    with Job(lab.hosts, (2, 2), peers=[host.address for host in lab]) as job:
+        job.start()
+
+        job.rounds(ROUND_S)
+
+        assert any("--peers alone" in line.get("notice", "") for line in job.nodes[0].lines)
