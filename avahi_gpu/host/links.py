@@ -40,10 +40,10 @@ def classify(name: str, kind: str, flags: int, *, wireless: bool, has_wired_port
         return "loopback"
     if wireless or WIRELESS_NAMES.match(name):
         return "wireless"
-    if kind in TUNNEL_KINDS or flags & IFF_POINTOPOINT or TUNNEL_NAMES.match(name):
-        return "virtual" if name.startswith("tap") else "tunnel"
     if CONTAINER_NAMES.match(name):
         return "virtual"
+    if kind in TUNNEL_KINDS or flags & IFF_POINTOPOINT or TUNNEL_NAMES.match(name):
+        return "tunnel"
     if WIRED_NAMES.match(name) or (kind == "bridge" and has_wired_port):
         return "wired"
     return "virtual" if kind in VIRTUAL_KINDS else "wired"
