@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
@@ -127,6 +128,9 @@ def main() -> int:
         say()
         say("Interrupted. The virtual hosts are gone.")
         return 130
+    except BrokenPipeError:  # the reader has gone (`make demo | head`): nothing to tell anybody
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except (DemoFailed, BootFailed) as failure:
         say()
         say(paint(f"The demo failed: {failure}.", RED))

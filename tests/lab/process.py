@@ -7,6 +7,7 @@ import signal
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -22,10 +23,7 @@ class CommandFailed(subprocess.CalledProcessError):
 
 
 class Process(subprocess.Popen[str]):
-    """A ``subprocess.Popen`` of a command in a host: its exit code, its pipes, and signals reach it as usual.
-
-    ``kill`` ends the command alone and at once, as ``kill -9`` would; what it started inside lives on.
-    """
+    """A ``subprocess.Popen`` of a command in a host: exit code, pipes and signals are the command's."""
 
     @property
     def inner_pid(self) -> int | None:
@@ -35,6 +33,20 @@ class Process(subprocess.Popen[str]):
         except OSError:
             return None
         return int(children[0]) if children else None
+
+    def kill(self) -> None:
+        """End the command alone and at once, as ``kill -9`` would; what it started inside lives on.
+
+        The signal goes to the command itself, never to ``enter.py``: that one has to bury it. Orphaned, it
+        would be left to process 1 of the machine, which in a container often buries nobody, and the host
+        could not end before that.
+        """
+        inner = self.inner_pid
+        if inner is None:
+            super().kill()
+        else:
+            with suppress(ProcessLookupError):
+                os.kill(inner, signal.SIGKILL)
 
     def ctrl_c(self) -> None:
         """Interrupt the command and whatever shares its process group, as Ctrl-C on a terminal does."""
@@ -49,10 +61,11 @@ class Process(subprocess.Popen[str]):
 
     def _signal_group(self, number: signal.Signals) -> None:
         inner = self.inner_pid
-        if inner is None or os.getpgid(inner) != inner:  # not yet the leader of a group of its own
-            self.send_signal(number)
-        else:
-            os.killpg(inner, number)
+        with suppress(ProcessLookupError):
+            if inner is None or os.getpgid(inner) != inner:  # not yet the leader of a group of its own
+                self.send_signal(number)
+            else:
+                os.killpg(inner, number)
 
 
 class Follower:

@@ -367,6 +367,36 @@ def test_a_script_that_is_ended_by_a_signal_leaves_nothing(number: signal.Signal
     assert f"lab-{os.getpid()}" not in os.listdir("/run")
 
 
+ORPHANS = """
+import subprocess
+from tests.lab.cluster import cluster
+with cluster(1, avahi=False) as lab:
+    killed = lab[0].follow(["sh", "-c", "echo up; exec sleep 60"])
+    killed.wait_for("up")
+    killed.kill()
+    killed.wait(5)
+    try:
+        lab[0].run(["sleep", "60"], timeout=0.5)
+    except subprocess.TimeoutExpired:
+        print("all is well")
+"""
+INIT = "import subprocess, sys; sys.exit(subprocess.run([sys.executable, *sys.argv[1:]]).returncode)"
+
+
+def test_a_machine_whose_process_1_buries_nobody_is_fine() -> None:
+    """As in many a container: what is orphaned there stays a zombie, and must not keep a host from ending."""
+    outcome = subprocess.run(
+        ["unshare", "--fork", "--pid", "--mount-proc", sys.executable, "-c", INIT, "-c", ORPHANS],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+    assert (outcome.returncode, outcome.stdout) == (0, "all is well\n"), outcome.stderr
+
+
 def test_nothing_of_a_cluster_has_a_name_in_the_outer_machine(make_cluster: MakeCluster) -> None:
     """No interface, no named namespace, no mount: there is nothing that could be left behind."""
     lab = make_cluster(1)
