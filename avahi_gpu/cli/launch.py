@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
-from avahi_gpu.cli.outcome import tell_error
+from avahi_gpu.cli.outcome import guarded, tell_error
 from avahi_gpu.errors import AvahiGpuError, ExitCode, Misuse
 from avahi_gpu.host.system import System
 from avahi_gpu.launch import command as asked
@@ -17,6 +18,7 @@ from avahi_gpu.launch.plan import make_plan, suggest_nodes
 from avahi_gpu.launch.preflight import inspect, own_cluster
 from avahi_gpu.render.dry_run import describe_dry_run
 from avahi_gpu.render.waiting import Waiting, nodes_wanted
+from avahi_gpu.rendezvous.messages import Skills
 from avahi_gpu.rendezvous.terms import JOIN_TIMEOUT_S, LAST_CALL_S, LOST_AFTER_S
 
 
@@ -79,8 +81,7 @@ def command(
     Plain torchrun does the training; the nodes find each other, agree on ranks, address and port, and agree
     anew when one of them is lost. The script's exit code is the command's; 125 tells that it never ran here.
     """
-    display = None
-    try:
+    with guarded("launch"):
         system = System()
         program = asked.split_words(words or [])
         chosen_cluster = asked.check_cluster(cluster) if cluster else own_cluster(system)
@@ -112,24 +113,29 @@ def command(
             plan = make_plan(request, skills)
             sys.stdout.write(describe_dry_run(plan.notes, plan.variables, plan.command))
             raise typer.Exit
-        display = Waiting(sys.stderr, smallest, largest)
-        display.event(f"job {request.job} of {nodes_wanted(smallest, largest)} nodes, torch {skills.torch}")
+    train(request, skills)
+
+
+def train(request: asked.Request, skills: Skills) -> NoReturn:
+    """Run the job, showing its progress on stderr; the process ends with the job's exit code."""
+    display = Waiting(sys.stderr, request.min_nodes, request.max_nodes)
+    nodes = nodes_wanted(request.min_nodes, request.max_nodes)
+    display.event(f"job {request.job} of {nodes}, torch {skills.torch}")
+    error: AvahiGpuError | None = None
+    try:
         ending = run_job(request, skills, display)
-    except AvahiGpuError as error:
-        tell_error(error)
-        raise typer.Exit(int(code_of(error))) from None
+        code, error = ending.code, ending.error
+    except AvahiGpuError as fault:
+        code = ExitCode.USAGE if isinstance(fault, Misuse) else ExitCode.LAUNCH_FAILED
+        error = fault
     except KeyboardInterrupt:
-        raise typer.Exit(int(ExitCode.INTERRUPTED)) from None
+        code = ExitCode.INTERRUPTED
     except Stopped as stopped:
-        raise typer.Exit(128 + stopped.number) from None
-    finally:
-        if display is not None:
-            display.close()
-    if ending.error is not None:
-        tell_error(ending.error)
-    raise typer.Exit(ending.code)
-
-
-def code_of(error: AvahiGpuError) -> int:
-    """Return the exit code of an error that came before the script ran."""
-    return ExitCode.USAGE if isinstance(error, Misuse) else ExitCode.LAUNCH_FAILED
+        code = 128 + stopped.number
+    display.close()
+    if error is not None:
+        tell_error(error)
+    # all is said and done, and Python takes a second or two to take torch down in good order
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from typing import TextIO
 
 from avahi_gpu.render.text import join_names, printable
 
 TICK_S = 1.0  # the live line counts seconds, so that people see that it lives
+PATIENCE_S = 1.0  # nodes that start together are together by then: no need to say how they came one by one
 LINE_MAX = 1000  # characters of one line for people; hosts and reasons come from the network
 CLEAR = "\r\x1b[K"  # to the first column, and erase to the end of the line (ECMA-48 EL)
 
@@ -37,8 +39,10 @@ def describe_waiting(
 
 
 def nodes_wanted(smallest: int, largest: int) -> str:
-    """Return the number of nodes in words: ``3`` or ``2 to 3``."""
-    return str(largest) if smallest == largest else f"{smallest} to {largest}"
+    """Return the number of nodes in words: ``one node``, ``3 nodes`` or ``2 to 3 nodes``."""
+    if smallest == largest:
+        return "one node" if largest == 1 else f"{largest} nodes"
+    return f"{smallest} to {largest} nodes"
 
 
 class Waiting:
@@ -62,14 +66,7 @@ class Waiting:
         self._since: float | None = None  # when the gathering began; None: nobody waits
         self._shown = ""
         self._stop = threading.Event()
-        if self.live:
-            threading.Thread(target=self._tick, name="waiting", daemon=True).start()
-
-    @property
-    def since(self) -> float | None:
-        """When the present gathering began, by the clock given; None where there is none."""
-        with self._lock:
-            return self._since
+        self._ticker: threading.Thread | None = None
 
     def event(self, text: str) -> None:
         """Something happened: a line of its own, which stays."""
@@ -81,9 +78,12 @@ class Waiting:
     def state(self, text: str, present: Sequence[str]) -> None:
         """The job gathers: this is who is there."""
         with self._lock:
+            self._text, self._present = text, tuple(present)
             if self._since is None:
                 self._since = self.clock()
-            self._text, self._present = text, tuple(present)
+            if self._ticker is None:
+                self._ticker = threading.Thread(target=self._tick, name="waiting", daemon=True)
+                self._ticker.start()
             self._draw()
 
     def see(self, names: Collection[str]) -> None:
@@ -103,8 +103,13 @@ class Waiting:
         self.over()
         self._stop.set()
 
+    def tick(self) -> None:
+        """Time has passed."""
+        with self._lock:
+            self._draw()
+
     def _draw(self) -> None:
-        if self._since is None:
+        if self._since is None or self.clock() - self._since < PATIENCE_S:
             return
         line = describe_waiting(self._text, self._present, self.smallest, self.largest, self._seen)
         line = f"avahi-gpu: {printable(line, LINE_MAX)}"
@@ -117,21 +122,19 @@ class Waiting:
             self._write(line + "\n")
 
     def _erase(self) -> None:
-        if self.live and self._since is not None:
+        if self.live and self._shown:
             self._write(CLEAR)
+            self._shown = ""
 
     def _write(self, text: str) -> None:
-        try:
+        # a reader that has gone, or a stream that was closed, ends no job
+        with suppress(OSError, ValueError):
             self.stream.write(text)
             self.stream.flush()
-        except (OSError, ValueError):  # a reader that has gone, or a stream that was closed, ends no job
-            self.live = False
 
     def _tick(self) -> None:
         while not self._stop.wait(TICK_S):
-            with self._lock:
-                if self.live:
-                    self._draw()
+            self.tick()
 
 
 def columns(stream: TextIO) -> int:

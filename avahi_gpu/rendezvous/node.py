@@ -59,11 +59,12 @@ class Settings:
 
 @dataclass(frozen=True)
 class Notice:
-    """Something for people: an event, or (``waiting``) who is there by now."""
+    """Something for people: an event, or (``waiting``) who is there by now. ``formed``: nobody waits now."""
 
     text: str
     present: tuple[str, ...] = ()
     waiting: bool = False
+    formed: bool = False
 
 
 @dataclass(frozen=True)
@@ -321,7 +322,8 @@ class Node:
         self._say(
             Notice(
                 f"round {formed.token.epoch}: {len(formed.seats)} nodes ({hosts}), "
-                f"leader {formed.leader.host} at {formed.leader.address}"
+                f"leader {formed.leader.host} at {formed.leader.address}",
+                formed=True,
             )
         )
         with self._changed:
