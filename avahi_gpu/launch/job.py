@@ -58,14 +58,15 @@ class Progress:
         if notice.waiting:
             self.display.state(notice.text, notice.present)
             self._look_around_later()
-        else:
-            self.display.event(notice.text)
+            return
+        if notice.formed:
+            self.display.over()
+            self.close()
+        self.display.event(notice.text)
 
     def begin(self) -> None:
-        """A round stands."""
+        """The round's workers start."""
         self.begun = True
-        self.display.over()
-        self.close()
 
     def close(self) -> None:
         """Stop looking around."""

@@ -26,23 +26,22 @@ def describe_waiting(
     here = {name.lower() for name in present}
     absent = sorted(name for name in seen if name.lower() not in here)
     missing = max(0, smallest - len(present))
-    parts = [f"{len(present)} of {nodes_wanted(smallest, largest)} here"]
-    if present:
-        parts[0] += f" ({', '.join(present)})"
+    parts = [text] if text else []
+    parts.append(f"{len(present)} of {nodes_wanted(smallest, largest)} here ({', '.join(present)})")
     if missing:
         parts.append(f"waiting for {missing} more")
     elif len(present) < largest:
-        parts.append("last call for more")
+        parts.append("last call")
     if absent and len(present) < largest:
         parts.append(f"on the LAN without the job: {join_names(absent)}")
-    return f"{text}; {'; '.join(parts)}" if text else "; ".join(parts)
+    return "; ".join(parts)
 
 
 def nodes_wanted(smallest: int, largest: int) -> str:
-    """Return the number of nodes in words: ``one node``, ``3 nodes`` or ``2 to 3 nodes``."""
+    """Return the number of nodes in words: ``1 node``, ``3 nodes`` or ``2-3 nodes``."""
     if smallest == largest:
-        return "one node" if largest == 1 else f"{largest} nodes"
-    return f"{smallest} to {largest} nodes"
+        return f"{largest} node{'s' if largest > 1 else ''}"
+    return f"{smallest}-{largest} nodes"
 
 
 class Waiting:
