@@ -17,7 +17,7 @@ from avahi_gpu.rendezvous.core import (
     GREET_AFTER_S,
     GREET_AGAIN_S,
     HELLO_S,
-    REDIRECTED_TO_THE_DEAD_S,
+    REDIRECTED_S,
     Core,
     Link,
     candidate_of,
@@ -46,13 +46,13 @@ class Agreement:
         core.now, core.out = now, []
         match event:
             case steps.Seen(candidate):
-                self.learn(candidate)
+                self.introduce(candidate.id, core.candidates.appear(candidate))
             case steps.Unseen(id):
-                self.unlearn(id)
+                self.unsee(id)
             case steps.Opened(conn, id, address):
                 self.opened(Link(conn, "stranger", now, address, id))
             case steps.OpenFailed(id, _):
-                core.candidates.set_aside(id, now)
+                core.candidates.doubt(id, now)
             case steps.Accepted(conn, address, remote):
                 core.links[conn] = Link(conn, "stranger", now, address, remote=remote)
             case steps.Received(conn, message):
@@ -108,20 +108,25 @@ class Agreement:
 
     def learn(self, candidate: Candidate) -> None:
         """Take in a candidate, whoever told of it."""
-        if self.core.candidates.learn(candidate):
-            self.greet_at.setdefault(candidate.id, self.core.now + GREET_AFTER_S)
+        self.introduce(candidate.id, self.core.candidates.learn(candidate))
+
+    def introduce(self, id: str, changed: bool) -> None:
+        """A candidate is new, or has changed: it is greeted unless it joins by itself before."""
+        if changed:
+            self.greet_at.setdefault(id, self.core.now + GREET_AFTER_S)
 
     def learn_records(self, records: tuple[m.Record, ...]) -> None:
         """Take in what another node knows; what we have at first hand stays."""
         for record in records:
             if record.id not in self.core.candidates.known:
-                self.learn(Candidate(record.id, record.host, record.address, record.port, record.priority))
+                self.learn(candidate_of(record))
 
-    def unlearn(self, id: str) -> None:
-        """A record has gone: no candidate any more, unless we are in touch with it all the same."""
-        if not any(link.id == id for link in self.core.links.values()):
-            self.core.candidates.forget(id)
-            self.greet_at.pop(id, None)
+    def unsee(self, id: str) -> None:
+        """A record has gone: nothing to wait for any more, unless we are in touch with it all the same."""
+        core = self.core
+        core.candidates.vanish(id)
+        if not any(link.id == id for link in core.links.values()):
+            core.candidates.doubt(id, core.now)
 
     def look(self) -> None:
         """Go to the best candidate, unless a leader or a running round binds us."""
@@ -140,15 +145,18 @@ class Agreement:
         core = self.core
         if self.bound:
             return
-        usable = {c.id: c for c in core.candidates.usable(core.now)}
+        known, trying = core.candidates.known, core.candidates.trying_since
         linked = {link.id for link in core.links.values()}
         for id, moment in list(self.greet_at.items()):
             if core.now < moment:
                 continue
+            if id not in known:
+                del self.greet_at[id]
+                continue
             self.greet_at[id] = core.now + GREET_AGAIN_S
-            if id in usable and id not in linked and id not in core.candidates.trying_since:
-                core.candidates.trying_since[id] = core.now
-                core.emit(steps.Open(usable[id]))
+            if id not in linked and id not in trying:
+                trying[id] = core.now
+                core.emit(steps.Open(known[id]))
 
     def opened(self, link: Link) -> None:
         """A connection that we asked for is up: join or greet the candidate, whichever is right by now."""
@@ -180,8 +188,11 @@ class Agreement:
         if link.role == "stranger":
             if isinstance(message, m.Hello):
                 self.hear_hello(link, message)
-            else:
-                self.core.drop(conn)
+                return
+            ours = (self.core.terms.job, self.core.terms.cluster)
+            if isinstance(message, m.Who) and (message.job, message.cluster) == ours and not self.core.ended:
+                self.core.send(conn, m.Here(self.core.record()))
+            self.core.drop(conn)
         elif link.role in ("joining", "greeting"):
             self.hear_answer(link, message)
         elif link.role == "leader":
@@ -201,19 +212,19 @@ class Agreement:
         self.learn(newcomer)
         self.learn_records(hello.known)
         if following.leader is not None and following.candidate is not None:
-            core.send(link.conn, m.Redirect(core.record(following.candidate)))
+            leader = replace(following.candidate, size=len(core.seated) if core.live else 0)
+            core.send(link.conn, m.Redirect(core.record(leader), core.record()))
             core.drop(link.conn)
         elif following.leader_finished:
             core.send(link.conn, m.Refuse("the job is finishing"))
             core.drop(link.conn)
         elif hello.greet:
             core.candidates.forgive(newcomer.id)
-            if core.own.claim < newcomer.claim:
-                core.send(link.conn, m.Redirect(core.record()))
-            else:
-                core.send(link.conn, m.Beat())
-                self.yield_to(newcomer)
+            better = min(core.own, newcomer, key=lambda c: c.claim)
+            core.send(link.conn, m.Redirect(core.record(better), core.record()))
             core.drop(link.conn)
+            if better is newcomer:
+                self.yield_to(newcomer)
         else:
             self.leading.admit(link, hello)
 
@@ -225,6 +236,10 @@ class Agreement:
     def hear_answer(self, link: Link, message: m.Message) -> None:
         """A candidate answers our hello."""
         core, following = self.core, self.following
+        if isinstance(message, m.Welcome):
+            self.identify(link, message.me)
+        elif isinstance(message, m.Redirect) and message.by is not None:
+            self.identify(link, message.by)
         if isinstance(message, m.Welcome) and link.role == "joining":
             following.welcomed(link, message)
             assert following.candidate is not None
@@ -234,25 +249,32 @@ class Agreement:
             following.joining = None
         core.drop(link.conn)
         if isinstance(message, m.Redirect):
-            self.redirected(link.id, message.leader)
-        elif isinstance(message, m.Refuse):
-            core.candidates.set_aside(link.id, core.now)
-            if message.final:
-                core.end(message.reason)
-        elif link.role == "greeting":
             core.candidates.forgive(link.id)
-        else:
-            core.candidates.set_aside(link.id, core.now)
+            self.redirected(link.id, message.leader)
+            return
+        core.candidates.doubt(link.id, core.now)
+        if isinstance(message, m.Refuse) and message.final:
+            core.end(message.reason)
+
+    def identify(self, link: Link, me: m.Record) -> None:
+        """Who answers says who it is: perhaps another start of the host than the one that we meant."""
+        candidates = self.core.candidates
+        meant = candidates.known.get(link.id)
+        if link.id != me.id:
+            candidates.forget(link.id)
+            link.id = me.id
+        candidate = candidate_of(me)
+        if meant is not None:
+            candidate = replace(candidate, address=meant.address, port=meant.port)
+        self.learn(candidate)
 
     def redirected(self, by: str, leader: m.Record) -> None:
         """Somebody says who leads."""
         core = self.core
-        if leader.id == core.own.id:
-            core.candidates.set_aside(by, core.now, REDIRECTED_TO_THE_DEAD_S)
-            return
         target = candidate_of(leader)
-        if core.candidates.aside_until.get(target.id, 0) > core.now and target.id != by:
-            core.candidates.set_aside(by, core.now, REDIRECTED_TO_THE_DEAD_S)
+        if target.id != by:  # no leader now; if it names one that we lost, it has yet to notice itself
+            core.candidates.set_aside(by, core.now + REDIRECTED_S)
+        if leader.id == core.own.id or target.id in core.candidates.doubted_since:
             return
         self.learn(target)
         if core.live and target.claim < core.own.claim:
@@ -326,7 +348,7 @@ class Agreement:
             if member is not None:
                 self.leading.lose(conn, f"{member.candidate.host} is gone: {reason}")
         elif link.role == "greeting":
-            core.candidates.set_aside(link.id, core.now)
+            core.candidates.doubt(link.id, core.now)
 
     # --- the agent -----------------------------------------------------------------------------------------
 

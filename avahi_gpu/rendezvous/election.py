@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-SET_ASIDE_S = 4.0  # an unreachable candidate is left alone for this long; longer, and a rebooted one waits
-SET_ASIDE_MAX_S = 30.0  # a host that stays away is asked twice a minute, not for ever every four seconds
 HURRY_S = 0.4  # a candidate that has not answered a connect by then no longer holds up the choice
+REMEMBER_S = 600.0  # a host that went silent is asked for so long after its record has gone as well
 CANDIDATES_MAX = 64  # more of one job than this on one LAN are noise or an attack
 
 
@@ -45,12 +44,18 @@ class Candidate:
 
 @dataclass
 class Candidates:
-    """The other candidates that this node knows, and how long to leave which of them alone."""
+    """The other candidates that this node knows, and which of them are worth waiting for.
+
+    One that does not answer is doubted: it holds up nothing any more, but it is still asked now and then,
+    also when its record has gone. A network that was split may have forgotten every record by the time it
+    heals, and Avahi asks again only after up to an hour.
+    """
 
     own: Candidate
     known: dict[str, Candidate] = field(default_factory=dict)
+    listed: set[str] = field(default_factory=set)  # those with a record on the LAN
+    doubted_since: dict[str, float] = field(default_factory=dict)
     aside_until: dict[str, float] = field(default_factory=dict)
-    failures: dict[str, int] = field(default_factory=dict)
     trying_since: dict[str, float] = field(default_factory=dict)
 
     def learn(self, candidate: Candidate) -> bool:
@@ -58,37 +63,66 @@ class Candidates:
         if candidate.id == self.own.id:
             return False
         before = self.known.get(candidate.id)
-        if before == candidate or (before is None and len(self.known) >= CANDIDATES_MAX):
+        if before == candidate:
             return False
+        if before is None and len(self.known) >= CANDIDATES_MAX:
+            if not self.doubted_since:
+                return False
+            self.forget(min(self.doubted_since, key=self.doubted_since.__getitem__))
         self.known[candidate.id] = candidate
         if before is not None and (before.address, before.port) != (candidate.address, candidate.port):
             self.forgive(candidate.id)
         return True
 
+    def appear(self, candidate: Candidate) -> bool:
+        """Take in a candidate whose record has appeared; return what ``learn`` does."""
+        before = self.known.get(candidate.id)
+        if before is not None:  # what it said itself is right when its record is stale or wrong
+            candidate = replace(before, address=candidate.address, port=candidate.port)
+        changed = self.learn(candidate)
+        if candidate.id in self.known and candidate.id not in self.listed:
+            self.listed.add(candidate.id)
+            self.forgive(candidate.id)
+        return changed
+
+    def vanish(self, id: str) -> None:
+        """The record of a candidate has gone."""
+        self.listed.discard(id)
+
     def forget(self, id: str) -> None:
         """Drop a candidate that has left."""
-        for table in (self.known, self.aside_until, self.failures, self.trying_since):
-            table.pop(id, None)
+        self.known.pop(id, None)
+        self.listed.discard(id)
+        self.forgive(id)
 
-    def set_aside(self, id: str, now: float, for_s: float | None = None) -> None:
-        """Leave ``id`` alone for a while; without ``for_s`` twice as long with every failure in a row."""
-        count = self.failures.get(id, 0)
-        wait_s = min(SET_ASIDE_S * 2**count, SET_ASIDE_MAX_S) if for_s is None else for_s
-        self.failures[id] = min(count + 1, 8)
-        self.aside_until[id] = now + wait_s
+    def doubt(self, id: str, now: float) -> None:
+        """A candidate did not answer, or was lost; it is dropped in the end unless it is listed."""
         self.trying_since.pop(id, None)
-        if id in self.known:  # what it once said of its round is no longer to be relied on
+        if id not in self.known:
+            return
+        since = self.doubted_since.setdefault(id, now)
+        if now >= since + REMEMBER_S and id not in self.listed:
+            self.forget(id)
+        else:  # what it once said of its round is no longer to be relied on
             self.known[id] = replace(self.known[id], size=0)
+
+    def set_aside(self, id: str, until: float) -> None:
+        """Leave a candidate alone for a moment, without a doubt that it lives."""
+        self.trying_since.pop(id, None)
+        self.aside_until[id] = until
 
     def forgive(self, id: str) -> None:
         """A candidate has answered, or moved: nothing speaks against it."""
-        self.aside_until.pop(id, None)
-        self.failures.pop(id, None)
-        self.trying_since.pop(id, None)
+        for table in (self.doubted_since, self.aside_until, self.trying_since):
+            table.pop(id, None)
 
     def usable(self, now: float) -> list[Candidate]:
-        """Return the candidates that are not set aside, best claim first."""
-        found = [c for c in self.known.values() if self.aside_until.get(c.id, now) <= now]
+        """Return the candidates that are worth waiting for, best claim first."""
+        found = [
+            c
+            for c in self.known.values()
+            if c.id not in self.doubted_since and self.aside_until.get(c.id, now) <= now
+        ]
         return sorted(found, key=lambda c: c.claim)
 
     def best(self, now: float) -> Candidate:

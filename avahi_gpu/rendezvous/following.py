@@ -149,7 +149,7 @@ class Following:
         link, self.leader, self.promise = self.leader, None, None
         if link is None:
             return
-        core.candidates.set_aside(link.id, core.now)
+        core.candidates.doubt(link.id, core.now)
         if core.live:
             core.finish_round(reason)
         else:
@@ -163,7 +163,7 @@ class Following:
         """The candidate did not answer, or the connection ended first."""
         link, self.joining = self.joining, None
         if link is not None:
-            self.core.candidates.set_aside(link.id, self.core.now)
+            self.core.candidates.doubt(link.id, self.core.now)
             self.core.drop(link.conn)
 
     def watch(self) -> None:

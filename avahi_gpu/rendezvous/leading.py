@@ -65,7 +65,7 @@ class Leading:
         core, id = self.core, member.candidate.id
         if member.finished:
             return
-        core.candidates.set_aside(id, core.now)
+        core.candidates.doubt(id, core.now)
         if self.proposal is not None and id in self.proposal.order:
             self.abort(reason, retry=False)
         if core.live and id in core.seated:
@@ -80,8 +80,8 @@ class Leading:
         member.epoch = max(member.epoch, ready.epoch)
         if core.live and member.candidate.id in core.seated:
             self.end_round(ready.reason or f"the workers on {member.candidate.host} stopped")
-        elif core.live and len(core.seated) < core.terms.max_nodes:
-            self.end_round(f"{member.candidate.host} joins")
+        elif self.proposal is not None and len(self.proposal.order) < core.terms.max_nodes:
+            self.abort(f"{member.candidate.host} joins", retry=False)
 
     def hear_bye(self, member: Member, bye: m.Bye) -> None:
         """A member says why it goes."""
@@ -211,6 +211,7 @@ class Leading:
             member.ready, member.busy_since = False, self.core.now
             self.core.send(member.conn, m.Commit(proposal.token))
         self.proposal, self.committed_at, self.shown = None, self.core.now, ()
+        self.roster.last_call_until = None
         self.core.deliver(steps.Round(proposal.token, seats, 0, proposal.store_port, proposal.worker_port))
         self.core.set_size(len(seats))
 
@@ -259,6 +260,9 @@ class Leading:
                     conn = self.roster.members[id].conn
                     self.lose(conn, f"{self.roster.members[id].candidate.host} does not answer")
                     core.drop(conn)
+        if core.live and len(core.seated) < terms.max_nodes:
+            for member in self.roster.ready():
+                self.end_round(f"{member.candidate.host} joins")
         for member in list(self.roster.members.values()):
             if not (core.live or member.ready or member.finished) and member not in self.roster.busy(
                 core.now
@@ -318,5 +322,5 @@ class Leading:
             return
         self.shown = mark
         for member in self.roster.members.values():
-            core.send(member.conn, self.waiting(core.reason))
+            core.send(member.conn, self.waiting())
         core.tell(f"{core.own.host} leads", present, waiting=True)

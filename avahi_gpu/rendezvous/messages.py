@@ -103,9 +103,10 @@ class Welcome(msgspec.Struct, frozen=True, tag="welcome"):
 
 
 class Redirect(msgspec.Struct, frozen=True, tag="redirect"):
-    """Somebody else leads."""
+    """I do not lead, or you should. ``by``: whoever says so, in case another start was meant."""
 
     leader: Record
+    by: Record | None = None
 
 
 class Refuse(msgspec.Struct, frozen=True, tag="refuse"):

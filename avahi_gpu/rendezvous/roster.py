@@ -110,7 +110,6 @@ class Roster:
             : terms.max_nodes - 1
         ]
         chosen.sort(key=lambda m: (natural(m.candidate.host), m.candidate.id))
-        self.last_call_until = None
         return (own, *(m.candidate.id for m in chosen))
 
     def next_change(self, now: float) -> float | None:
