@@ -66,7 +66,7 @@ def parse(text: str) -> tuple[HostEntry, ...]:
 
 
 def find(entries: Sequence[HostEntry], name: str) -> tuple[HostEntry, ...]:
-    """Return the entries for ``name`` (capitals do not matter) in the file's order; glibc answers with all."""
+    """Return the entries for ``name`` in the file's order, capitals aside; glibc answers with all."""
     return tuple(entry for entry in entries if name.lower() in (known.lower() for known in entry.names))
 
 

@@ -133,7 +133,7 @@ class _Loader:
             )
             self._inside = element
         elif self._inside == "service-group" and element == "service":
-            protocol = self._take_attribute(element, attributes, "protocol") or "any"
+            protocol = self._take_attribute(element, attributes, "protocol", "any")
             if protocol not in ("ipv4", "ipv6", "any"):
                 raise self.fail(f"protocol is “{protocol}”", "write ipv4, ipv6 or any, in small letters")
             self._open = {"protocol": protocol, "port": "0"}
@@ -142,7 +142,7 @@ class _Loader:
             self._inside = element
         elif self._inside == "service" and element in _IN_SERVICE:
             allowed = "value-format" if element == "txt-record" else ""
-            self._format = self._take_attribute(element, attributes, allowed) or "text"
+            self._format = self._take_attribute(element, attributes, allowed, "text")
             if self._format not in ("text", "binary-hex", "binary-base64"):
                 hint = "write text, binary-hex or binary-base64"
                 raise self.fail(f"value-format is “{self._format}”", hint)
@@ -151,11 +151,11 @@ class _Loader:
             place = f"in <{self._inside}>" if self._inside else "as the root"
             raise self.fail(f"<{element}> is not allowed {place}", "see avahi.service(5)")
 
-    def _take_attribute(self, element: str, attributes: list[str], allowed: str) -> str:
+    def _take_attribute(self, element: str, attributes: list[str], allowed: str, default: str = "") -> str:
         if attributes and (attributes[0] != allowed or len(attributes) > 2):
             wrong = attributes[0] if attributes[0] != allowed else attributes[2]
             raise self.fail(f"<{element}> has no attribute “{wrong}”", "see avahi.service(5)")
-        return attributes[1] if attributes else ""
+        return attributes[1] if attributes else default
 
     def add_text(self, text: str) -> None:
         if self._inside == "name":
