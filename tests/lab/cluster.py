@@ -123,6 +123,23 @@ def cluster(
         lab.close()
 
 
+def processes_of(token: str) -> list[str]:
+    """Return the command lines of all living processes of clusters whose token begins with ``token``.
+
+    A token is ``<pid of the maker>-<number>``, so ``f"{pid}-"`` finds all that one process has booted.
+    """
+    mark = b"\0AVAHI_GPU_LAB=" + token.encode()
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                if mark in b"\0" + (folder / "environ").read_bytes():
+                    found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+            except OSError:  # it has ended meanwhile
+                continue
+    return found
+
+
 def look_around(size: int) -> None:
     """Boot a cluster, say how to get in, wait for Ctrl-C."""
     with cluster(size) as lab:

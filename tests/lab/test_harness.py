@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.cluster import Cluster, cluster
+from tests.lab.cluster import Cluster, cluster, processes_of
 from tests.lab.host import REPOSITORY
 from tests.lab.process import CommandFailed
 
@@ -26,19 +26,6 @@ def hosts_line(text: str) -> str:
 
 def reaches(lab: Cluster, source: int, target: int) -> bool:
     return lab[source].run(["ping", "-c1", "-W1", lab[target].address]).returncode == 0
-
-
-def processes_of(token: str) -> list[str]:
-    """Return the command lines of all processes on this machine that a cluster has started."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                if f"AVAHI_GPU_LAB={token}".encode() in (folder / "environ").read_bytes().split(b"\0"):
-                    found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-            except OSError:
-                continue
-    return found
 
 
 def gone(token: str, within_s: float = 5.0) -> bool:
