@@ -2,44 +2,12 @@
 
 from __future__ import annotations
 
-import io
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
-import avahi_gpu.checks  # noqa: F401  registers them
-from avahi_gpu.changes.change import describe
-from avahi_gpu.changes.plan import Judge, plan_all, without
-from avahi_gpu.changes.provision import provision
-from avahi_gpu.checks.registry import all_checks, run_checks, setup_findings
-from avahi_gpu.cli.consent import consent, demand_consent, demand_root
 from avahi_gpu.cli.outcome import finish, guarded
-from avahi_gpu.errors import AvahiGpuError, ChangeFailed, ExitCode, Misuse
-from avahi_gpu.files.txt import MAX_VALUE_BYTES
-from avahi_gpu.host.facts import read_facts
-from avahi_gpu.host.gpu import find_python
-from avahi_gpu.host.system import System
-from avahi_gpu.model import NODE_SERVICE, Change, Facts, Finding
-from avahi_gpu.render.diff import show_changes
-from avahi_gpu.render.text import console, join_names, printable
-from avahi_gpu.result import Result
-
-# avahi-daemon claims its host name, then the service, each in a second; twice that after a conflict
-PROOF_S = 15.0
-PROOF_AGAIN_S = 0.4
-
-MAX_CLUSTER_BYTES = MAX_VALUE_BYTES["cluster"]
-
-# nothing is touched while one of these is an error that we cannot mend
-BLOCKING = ("AG101", "AG302")
-# what makes a node, by area: its service seen on the LAN, its name resolved by glibc
-PROOF = {"service": "AG504", "names": "AG105"}
-# causes that waiting does not cure: no LAN, no multicast
-LASTING = ("AG201", "AG202")
+from avahi_gpu.errors import Misuse
 
 
 def command(
@@ -64,182 +32,12 @@ def command(
 ) -> None:
     """Make this machine a node: packages, avahi-daemon, service file, hosts line. A second run is a no-op."""
     with guarded("setup", as_json=as_json):
+        from avahi_gpu.cli.provisioning import Order, demand_cluster_name, set_up, setup_areas
+        from avahi_gpu.host.system import System
+
         if root is not None:
             raise Misuse("--root comes later", "run setup on the machine itself")
         if cluster is not None:
             demand_cluster_name(cluster)
-        order = Order(check, diff, yes, as_json, python, cluster, _areas(only or []))
+        order = Order(check, diff, yes, as_json, python, cluster, setup_areas(only or []))
         finish(set_up(System(), order), as_json=as_json, show=lambda _: None)
-
-
-@dataclass(frozen=True)
-class Order:
-    """What the command line asks for."""
-
-    check: bool
-    diff: bool
-    yes: bool
-    as_json: bool
-    python: str | None
-    cluster: str | None
-    areas: frozenset[str]  # none: all
-
-    @property
-    def out(self) -> Console:
-        """Where words for people go: under --json nowhere."""
-        return console(io.StringIO() if self.as_json else None)
-
-
-def set_up(system: System, order: Order) -> Result:
-    """Do the whole of it: facts, findings, changes, and the proof. Raises what ends it early."""
-    python = find_python(system, order.python) if order.python else None
-
-    def read(known: Facts | None) -> Facts:
-        return read_facts(system, python=python, cluster=order.cluster, with_peers=False, known=known)
-
-    def judge(facts: Facts) -> list[Finding]:
-        return setup_findings(facts, order.areas)
-
-    facts = read(None)
-    _demand_sound(facts, judge)
-    wanted, _ = plan_all(facts, judge)
-    if not wanted:
-        order.out.print("nothing to do")
-        return _report(order, [], *_prove(read, facts, order, patience_s=0.0))
-    if order.check:
-        order.out.print("These changes are pending:")
-        show_changes(order.out, wanted, with_diffs=order.diff)
-        return Result("setup", _data(wanted, changed=False), ExitCode.PENDING)
-    return _change(system, order, facts, wanted=wanted, read=read, judge=judge)
-
-
-def _change(
-    system: System,
-    order: Order,
-    facts: Facts,
-    *,
-    wanted: Sequence[Change],
-    read: Callable[[Facts | None], Facts],
-    judge: Judge,
-) -> Result:
-    demand_root(facts.is_root, "setup")
-    demand_consent(yes=order.yes, as_json=order.as_json, command="setup")
-    order.out.print("These changes are wanted:")
-    show_changes(order.out, wanted, with_diffs=order.diff or not order.yes)
-    if not order.yes and not consent("Make them?"):
-        order.out.print("nothing was changed")
-        return Result("setup", _data(wanted, changed=False), ExitCode.PENDING)
-
-    def approve(step: Sequence[Change]) -> bool:
-        unseen = without(step, wanted)
-        if not unseen:
-            return True
-        order.out.print("What was done so far calls for more:")
-        show_changes(order.out, unseen, with_diffs=order.diff or not order.yes)
-        return order.yes or consent("Make these changes too?")
-
-    made: list[Change] = []
-    try:
-        facts = provision(
-            facts,
-            judge=judge,
-            read=read,
-            approve=approve,
-            system=system,
-            made=made,
-            say=lambda text: order.out.print(f"… {printable(text)}"),
-        )
-    except ChangeFailed as fault:
-        return Result("setup", _data(made, changed=bool(made)), fault.exit_code, (fault,))
-    if facts.init != "systemd" and any(c.kind == "daemon" for c in made):
-        order.out.print("There is no systemd here: what was started now does not start by itself at boot.")
-    return _report(order, made, *_prove(read, facts, order, patience_s=PROOF_S))
-
-
-def _prove(
-    read: Callable[[Facts | None], Facts], facts: Facts, order: Order, patience_s: float
-) -> tuple[Facts, list[Finding]]:
-    """Read the facts until they prove that this is a node, or patience ends; return what is still wrong."""
-    proof = [id for area, id in PROOF.items() if not order.areas or area in order.areas]
-    deadline = time.monotonic() + patience_s
-    told = False
-    while True:
-        findings = run_checks(facts, proof) if proof else []
-        wrong = [
-            f for f in (*findings, *setup_findings(facts, order.areas)) if f.verdict in ("error", "unknown")
-        ]
-        if not wrong or time.monotonic() >= deadline or any(f.id in LASTING for f in wrong):
-            return facts, list({f.id: f for f in wrong}.values())
-        if not told:
-            order.out.print("… wait until Avahi has announced this machine")
-            told = True
-        time.sleep(PROOF_AGAIN_S)
-        facts = read(facts)
-
-
-def _report(order: Order, made: Sequence[Change], facts: Facts, wrong: Sequence[Finding]) -> Result:
-    errors = tuple(_error_of(f) for f in wrong)
-    if not errors:
-        order.out.print(_describe_node(facts))
-        if made:
-            order.out.print("avahi-gpu undo puts every file back.")
-    return Result(
-        "setup",
-        _data(made, changed=bool(made)),
-        ExitCode.FAILED if errors else ExitCode.FINE,
-        errors,
-    )
-
-
-def _describe_node(facts: Facts) -> str:
-    names = {i.index: i.name for i in facts.interfaces}
-    seen = sorted({names.get(s.interface, "?") for s in facts.own_service or ()})
-    parts = [f"{facts.daemon.host_name or facts.hostname} is a node"]
-    if seen:
-        parts.append(f"{NODE_SERVICE} is seen on {join_names(seen)}")
-    if facts.own_name is not None and facts.own_name.addresses:
-        parts.append(f"{facts.own_name.name} is {join_names(list(facts.own_name.addresses))}")
-    return printable("; ".join(parts), 1000)
-
-
-def _demand_sound(facts: Facts, judge: Judge) -> None:
-    """Raise what must be mended by hand before anything is touched."""
-    if facts.wanted_service_error:
-        raise ChangeFailed(
-            facts.wanted_service_error, "nothing was changed; correct it, then run setup again"
-        )
-    for finding in judge(facts):
-        if (
-            finding.id in BLOCKING
-            and finding.verdict == "error"
-            and not (finding.fix and finding.fix.changes)
-        ):
-            raise _error_of(finding)
-
-
-def _error_of(finding: Finding) -> AvahiGpuError:
-    hints = [finding.hint, *(f"run: {line}" for line in (finding.fix.commands if finding.fix else ()))]
-    error = AvahiGpuError(finding.says, ". ".join(h for h in hints if h) or f"avahi-gpu explain {finding.id}")
-    error.code = finding.id
-    return error
-
-
-def _data(changes: Sequence[Change], *, changed: bool) -> dict[str, Any]:
-    return {"changes": [describe(c) for c in changes], "changed": changed}
-
-
-def demand_cluster_name(name: str) -> None:
-    """Raise Misuse for what cannot be published as the name of a cluster."""
-    if not name.isprintable() or name != name.strip() or not 0 < len(name.encode()) <= MAX_CLUSTER_BYTES:
-        raise Misuse(
-            f"{printable(name)!r} cannot be the name of a cluster",
-            f"take printable characters, {MAX_CLUSTER_BYTES} bytes at most, no blank at the ends",
-        )
-
-
-def _areas(names: Sequence[str]) -> frozenset[str]:
-    areas = {c.area for c in all_checks() if c.setup}
-    for name in names:
-        if name not in areas:
-            raise Misuse(f"setup has no area {name!r}", f"choose of {join_names(sorted(areas))}")
-    return frozenset(names)

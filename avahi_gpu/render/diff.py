@@ -17,7 +17,7 @@ _STYLES = {"+++": "bold", "---": "bold", "+": "green", "-": "red", "@@": "cyan",
 def show_changes(console: Console, changes: Iterable[Change], *, with_diffs: bool) -> None:
     """Print one line for each change, its command line where it is one, and the diffs of files."""
     for change in changes:
-        console.print(f"  {describe_line(change)}")
+        console.print(f"  {describe_line(change)}", soft_wrap=True)
         if with_diffs:
             show_diff(console, change)
 
@@ -33,4 +33,4 @@ def show_diff(console: Console, change: Change) -> None:
     """Print the unified diff of a file change, nothing for any other."""
     for line in unified_diff(change).split("\n")[:-1]:
         style = next((s for start, s in _STYLES.items() if line.startswith(start)), "")
-        console.print(printable(line.expandtabs(), LINE_LIMIT), style=style)
+        console.print(printable(line.expandtabs(), LINE_LIMIT), style=style, soft_wrap=True)

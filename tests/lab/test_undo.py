@@ -1,0 +1,178 @@
+"""undo after setup, whatever happened in between: /etc is as it was, and nobody's edit is lost."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.lab.cluster import Cluster
+from tests.lab.host import Host
+from tests.lab.tree import changed, take_picture
+
+SETUP = ["avahi-gpu", "setup", "--yes"]
+UNDO = ["avahi-gpu", "undo", "--yes"]
+SERVICE = "/etc/avahi/services/torch.service"
+NSSWITCH = "/etc/nsswitch.conf"
+HAND_WRITTEN = """<?xml version="1.0" standalone='no'?>
+<service-group><name>by hand</name><service><type>_torch._tcp</type><port>1</port></service></service-group>
+"""
+
+# ends itself with SIGKILL at the n-th moment around a write, as a power cut would
+DIES = """
+import os, signal, sys
+from avahi_gpu.host import system
+left = int(sys.argv.pop(1))
+def tick():
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+def dying(work):
+    def do(*arguments, **more):
+        tick()
+        result = work(*arguments, **more)
+        tick()
+        return result
+    return do
+for name in ("write", "append", "remove", "start_daemon"):
+    setattr(system.System, name, dying(getattr(system.System, name)))
+from avahi_gpu.cli.app import main
+main()
+"""
+
+
+@pytest.fixture
+def host(make_cluster: Callable[..., Cluster]) -> Host:
+    """One host before setup."""
+    return make_cluster(1, bare=True).hosts[0]
+
+
+def test_etc_is_as_before_and_nothing_is_left_of_ours(host: Host) -> None:
+    etc, lib = take_picture(host), take_picture(host, "/var/lib")
+
+    host.run(SETUP, check=True)
+    host.run(SETUP, check=True)
+    done = host.run(UNDO, check=True)
+
+    assert changed(etc, take_picture(host)) == []
+    assert changed(lib, take_picture(host, "/var/lib")) == []
+    assert "Not taken back, it may be of use to others: start avahi-daemon" in done.stdout
+    again = host.run(UNDO, check=True)
+    assert again.stdout == "nothing to undo\n"
+
+
+def test_the_service_leaves_the_lan(host: Host) -> None:
+    host.run(SETUP, check=True)
+    host.run(UNDO, check=True)
+
+    deadline = time.monotonic() + 10  # goodbyes are believed after a second (RFC 6762 section 10.1)
+    while listed := host.run(["avahi-browse", "-pt", "_torch._tcp"], check=True).stdout:
+        assert time.monotonic() < deadline, listed
+
+
+def test_a_hand_written_service_file_comes_back_with_its_mode(host: Host) -> None:
+    host.write(SERVICE, HAND_WRITTEN, 0o640)
+    before = take_picture(host)
+
+    done = host.run([*SETUP, "--diff"], check=True)
+    assert "-<service-group><name>by hand</name>" in done.stdout
+    assert host.read(SERVICE) != HAND_WRITTEN
+    host.run(UNDO, check=True)
+
+    assert changed(before, take_picture(host)) == []
+
+
+def test_a_folder_made_by_us_goes_too(host: Host) -> None:
+    host.run(["rm", "-r", "/etc/avahi/services"], check=True)
+    before = take_picture(host)
+
+    host.run(SETUP, check=True)
+    host.run(UNDO, check=True)
+
+    assert changed(before, take_picture(host)) == []
+
+
+def test_an_edit_made_since_is_kept_and_told(host: Host) -> None:
+    host.run(SETUP, check=True)
+    mine = host.read(NSSWITCH) + "# mine\n"
+    host.write(NSSWITCH, mine)
+
+    done = host.run([*UNDO, "--json"], check=True)
+
+    data = json.loads(done.stdout)["data"]
+    assert data["kept"] == [NSSWITCH]
+    assert [c["path"] for c in data["changes"]] == [SERVICE]
+    assert host.read(NSSWITCH) == mine
+    assert f"{NSSWITCH} was edited since: your edit is kept." in host.run(UNDO, check=True).stdout
+
+
+def test_who_is_not_root_is_told_so(host: Host) -> None:
+    done = host.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *UNDO])
+
+    assert done.returncode == 4, done.stderr
+
+
+def test_without_a_terminal_nobody_is_asked(host: Host) -> None:
+    host.run(SETUP, check=True)
+    before = take_picture(host)
+
+    done = host.run(["avahi-gpu", "undo"])
+
+    assert done.returncode == 2
+    assert "avahi-gpu undo --yes" in done.stderr
+    assert changed(before, take_picture(host)) == []
+
+
+# of the moments around writes: recorded and not written; written; the same for the second file; the daemon
+# started and nothing proven yet
+@pytest.mark.parametrize("moments", [(3, 4), (7, 8, 12)])
+def test_killed_at_any_moment_setup_can_be_finished_and_undone(host: Host, moments: tuple[int, ...]) -> None:
+    before = take_picture(host)
+    for moment in moments:
+        host.stop_avahi()
+        dead = host.run([sys.executable, "-c", DIES, str(moment), "setup", "--yes"])
+        assert dead.returncode == -signal.SIGKILL, (moment, dead.stdout, dead.stderr)
+
+        host.run(SETUP, check=True)
+        assert "mdns4_minimal" in host.read(NSSWITCH)
+        host.run(UNDO, check=True)
+
+        assert changed(before, take_picture(host)) == [], moment
+
+
+def test_an_undo_that_was_killed_can_be_finished(host: Host) -> None:
+    before = take_picture(host)
+    host.run(SETUP, check=True)
+    dead = host.run([sys.executable, "-c", DIES, "2", "undo", "--yes"])
+    assert dead.returncode == -signal.SIGKILL, (dead.stdout, dead.stderr)
+    assert changed(before, take_picture(host)) != []
+
+    host.run(UNDO, check=True)
+
+    assert changed(before, take_picture(host)) == []
+
+
+def test_a_second_setup_at_the_same_time_is_refused(host: Host) -> None:
+    holder = host.follow(
+        [
+            sys.executable,
+            "-c",
+            "import time\nfrom avahi_gpu.changes.journal import locked\n"
+            "from avahi_gpu.host.system import System\n"
+            "with locked(System()):\n    print('held', flush=True)\n    time.sleep(60)",
+        ]
+    )
+    holder.wait_for("held")
+
+    done = host.run(SETUP)
+
+    holder.kill()
+    holder.end()
+    assert done.returncode == 1
+    assert "another avahi-gpu is changing this machine right now" in done.stderr
+    host.run(SETUP, check=True)  # the lock of a killed process is free
