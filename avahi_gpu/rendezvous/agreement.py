@@ -8,24 +8,14 @@ round for all; a lost leader sends its members back to the election. No clock bu
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from avahi_gpu.rendezvous import messages as m
 from avahi_gpu.rendezvous import steps
-from avahi_gpu.rendezvous.core import (
-    BEAT_S,
-    GREET_AFTER_S,
-    GREET_AGAIN_S,
-    HELLO_S,
-    REDIRECTED_S,
-    Core,
-    Link,
-    candidate_of,
-)
+from avahi_gpu.rendezvous.core import BEAT_S, HELLO_S, Core, Link
 from avahi_gpu.rendezvous.election import Candidate, Candidates
 from avahi_gpu.rendezvous.following import Following
 from avahi_gpu.rendezvous.leading import Leading
-from avahi_gpu.rendezvous.terms import Terms, refuse_stranger
+from avahi_gpu.rendezvous.meeting import Meeting
+from avahi_gpu.rendezvous.terms import Terms
 
 
 class Agreement:
@@ -35,8 +25,8 @@ class Agreement:
         self.core = Core(own, terms, Candidates(own))
         self.leading = Leading(self.core)
         self.following = Following(self.core)
+        self.meeting = Meeting(self.core, self.leading, self.following)
         self.next_beat = 0.0
-        self.greet_at: dict[str, float] = {}
 
     # --- the outside ---------------------------------------------------------------------------------------
 
@@ -46,11 +36,11 @@ class Agreement:
         core.now, core.out = now, []
         match event:
             case steps.Seen(candidate):
-                self.introduce(candidate.id, core.candidates.appear(candidate))
+                self.meeting.introduce(candidate.id, core.candidates.appear(candidate))
             case steps.Unseen(id):
-                self.unsee(id)
+                self.meeting.unsee(id)
             case steps.Opened(conn, id, address):
-                self.opened(Link(conn, "stranger", now, address, id))
+                self.meeting.opened(Link(conn, "stranger", now, address, id))
             case steps.OpenFailed(id, _):
                 core.candidates.doubt(id, now)
             case steps.Accepted(conn, address, remote):
@@ -83,7 +73,7 @@ class Agreement:
         if change is not None:
             found.append(change)
         if not self.bound:
-            found += self.greet_at.values()
+            found += self.meeting.greet_at.values()
         if core.wanted_at is not None:
             found.append(core.wanted_at + core.terms.join_timeout_s)
         return min(found)
@@ -96,86 +86,13 @@ class Agreement:
     @property
     def bound(self) -> bool:
         """Whether this node looks for nobody: it has a leader, or no part in the job any more."""
-        return bool(self.core.ended or self.following.leader or self.following.leader_finished)
+        return self.meeting.bound
 
     @property
     def leader_host(self) -> str:
         """The host name of the leader as far as this node knows."""
         followed = self.following.candidate if self.following.leader else None
         return (followed or self.core.own).host
-
-    # --- candidates ----------------------------------------------------------------------------------------
-
-    def learn(self, candidate: Candidate) -> None:
-        """Take in a candidate, whoever told of it."""
-        self.introduce(candidate.id, self.core.candidates.learn(candidate))
-
-    def introduce(self, id: str, changed: bool) -> None:
-        """A candidate is new, or has changed: it is greeted unless it joins by itself before."""
-        if changed:
-            self.greet_at.setdefault(id, self.core.now + GREET_AFTER_S)
-
-    def learn_records(self, records: tuple[m.Record, ...]) -> None:
-        """Take in what another node knows; what we have at first hand stays."""
-        for record in records:
-            if record.id not in self.core.candidates.known:
-                self.learn(candidate_of(record))
-
-    def unsee(self, id: str) -> None:
-        """A record has gone: nothing to wait for any more, unless we are in touch with it all the same."""
-        core = self.core
-        core.candidates.vanish(id)
-        if not any(link.id == id for link in core.links.values()):
-            core.candidates.doubt(id, core.now)
-
-    def look(self) -> None:
-        """Go to the best candidate, unless a leader or a running round binds us."""
-        core, following = self.core, self.following
-        if self.bound or core.live or self.leading.proposal:
-            return
-        best = core.candidates.best(core.now)
-        if following.joining is not None or best.id == core.own.id:
-            return
-        if best.id not in core.candidates.trying_since:
-            core.candidates.trying_since[best.id] = core.now
-            core.emit(steps.Open(best))
-
-    def greet(self) -> None:
-        """As a leader, tell those who did not join by themselves that we are there."""
-        core = self.core
-        if self.bound:
-            return
-        known, trying = core.candidates.known, core.candidates.trying_since
-        linked = {link.id for link in core.links.values()}
-        for id, moment in list(self.greet_at.items()):
-            if core.now < moment:
-                continue
-            if id not in known:
-                del self.greet_at[id]
-                continue
-            self.greet_at[id] = core.now + GREET_AGAIN_S
-            if id not in linked and id not in trying:
-                trying[id] = core.now
-                core.emit(steps.Open(known[id]))
-
-    def opened(self, link: Link) -> None:
-        """A connection that we asked for is up: join or greet the candidate, whichever is right by now."""
-        core, following = self.core, self.following
-        core.links[link.conn] = link
-        core.candidates.trying_since.pop(link.id, None)
-        if self.bound or link.id not in core.candidates.known:
-            core.drop(link.conn)
-        elif (
-            core.candidates.known[link.id].claim < core.own.claim
-            and not core.live
-            and not self.leading.proposal
-        ):
-            if following.joining is None:
-                following.say_hello(link)
-            else:
-                core.drop(link.conn)
-        else:
-            following.say_hello(link, greet=True)
 
     # --- messages ------------------------------------------------------------------------------------------
 
@@ -187,105 +104,25 @@ class Agreement:
         link.heard = self.core.now
         if link.role == "stranger":
             if isinstance(message, m.Hello):
-                self.hear_hello(link, message)
+                self.meeting.hear_hello(link, message)
                 return
             ours = (self.core.terms.job, self.core.terms.cluster)
             if isinstance(message, m.Who) and (message.job, message.cluster) == ours and not self.core.ended:
                 self.core.send(conn, m.Here(self.core.record()))
             self.core.drop(conn)
         elif link.role in ("joining", "greeting"):
-            self.hear_answer(link, message)
+            self.meeting.hear_answer(link, message)
         elif link.role == "leader":
             self.hear_leader(link, message)
         else:
             self.hear_member(link, message)
-
-    def hear_hello(self, link: Link, hello: m.Hello) -> None:
-        """Somebody asks to join, or greets."""
-        core, following = self.core, self.following
-        stranger = refuse_stranger(core.terms, hello)
-        if stranger or core.ended or hello.me.id == core.own.id:
-            core.send(link.conn, m.Refuse(stranger or "this node takes no part in the job any more"))
-            core.drop(link.conn)
-            return
-        newcomer = replace(candidate_of(hello.me), address=link.remote)
-        self.learn(newcomer)
-        self.learn_records(hello.known)
-        if following.leader is not None and following.candidate is not None:
-            leader = replace(following.candidate, size=len(core.seated) if core.live else 0)
-            core.send(link.conn, m.Redirect(core.record(leader), core.record()))
-            core.drop(link.conn)
-        elif following.leader_finished:
-            core.send(link.conn, m.Refuse("the job is finishing"))
-            core.drop(link.conn)
-        elif hello.greet:
-            core.candidates.forgive(newcomer.id)
-            better = min(core.own, newcomer, key=lambda c: c.claim)
-            core.send(link.conn, m.Redirect(core.record(better), core.record()))
-            core.drop(link.conn)
-            if better is newcomer:
-                self.yield_to(newcomer)
-        else:
-            self.leading.admit(link, hello)
-
-    def yield_to(self, other: Candidate) -> None:
-        """Another leader has the better claim: give up our own round, the election does the rest."""
-        if self.core.live:
-            self.leading.end_round(f"{other.host} leads a group of {other.size} nodes")
-
-    def hear_answer(self, link: Link, message: m.Message) -> None:
-        """A candidate answers our hello."""
-        core, following = self.core, self.following
-        if isinstance(message, m.Welcome):
-            self.identify(link, message.me)
-        elif isinstance(message, m.Redirect) and message.by is not None:
-            self.identify(link, message.by)
-        if isinstance(message, m.Welcome) and link.role == "joining":
-            following.welcomed(link, message)
-            assert following.candidate is not None
-            self.leading.hand_over(core.record(following.candidate))
-            return
-        if link is following.joining:
-            following.joining = None
-        core.drop(link.conn)
-        if isinstance(message, m.Redirect):
-            core.candidates.forgive(link.id)
-            self.redirected(link.id, message.leader)
-            return
-        core.candidates.doubt(link.id, core.now)
-        if isinstance(message, m.Refuse) and message.final:
-            core.end(message.reason)
-
-    def identify(self, link: Link, me: m.Record) -> None:
-        """Who answers says who it is: perhaps another start of the host than the one that we meant."""
-        candidates = self.core.candidates
-        meant = candidates.known.get(link.id)
-        if link.id != me.id:
-            candidates.forget(link.id)
-            link.id = me.id
-        candidate = candidate_of(me)
-        if meant is not None:
-            candidate = replace(candidate, address=meant.address, port=meant.port)
-        self.learn(candidate)
-
-    def redirected(self, by: str, leader: m.Record) -> None:
-        """Somebody says who leads."""
-        core = self.core
-        target = candidate_of(leader)
-        if target.id != by:  # no leader now; if it names one that we lost, it has yet to notice itself
-            core.candidates.set_aside(by, core.now + REDIRECTED_S)
-        if leader.id == core.own.id or target.id in core.candidates.doubted_since:
-            return
-        self.learn(target)
-        if core.live and target.claim < core.own.claim:
-            self.yield_to(target)
 
     def hear_leader(self, link: Link, message: m.Message) -> None:
         """Our leader speaks."""
         core, following = self.core, self.following
         match message:
             case m.Beat():
-                self.learn_records(message.known)
+                self.meeting.learn_records(message.known)
                 following.hear_beat(message)
             case m.Waiting():
                 leader = following.candidate.host if following.candidate else ""
@@ -304,7 +141,7 @@ class Agreement:
                 following.leader = None
                 core.drop(link.conn)
                 core.finish_round(f"{message.leader.host} leads")
-                self.redirected(link.id, message.leader)
+                self.meeting.redirected(link.id, message.leader)
             case m.Refuse():
                 core.drop(link.conn)
                 following.lose_leader(message.reason)
@@ -321,7 +158,7 @@ class Agreement:
         match message:
             case m.Beat():
                 member.token = message.token
-                self.learn_records(message.known)
+                self.meeting.learn_records(message.known)
             case m.Ready():
                 leading.hear_ready(member, message)
             case m.Ack():
@@ -398,8 +235,8 @@ class Agreement:
         if core.now >= self.next_beat:
             self.next_beat = core.now + BEAT_S
             self.beat()
-        self.look()
-        self.greet()
+        self.meeting.look()
+        self.meeting.greet()
         if not self.following.leader and core.candidates.best(core.now).id == core.own.id:
             self.leading.form()
 

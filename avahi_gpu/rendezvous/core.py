@@ -18,7 +18,6 @@ PREPARE_S = 6.0  # a proposal ends after this: the mesh test's own limit and two
 RETRY_S = 2.0  # after a proposal that failed, before the next one: a firewall does not open in less
 GREET_AFTER_S = 1.0  # a candidate that was seen and did not join by itself is told who leads
 GREET_AGAIN_S = 5.0  # and told again: two groups of one job must find each other once a network heals
-REDIRECTED_S = 0.3  # whoever sends us on is left alone for so long: time to ask the one that it names
 
 Role = Literal["stranger", "joining", "greeting", "leader", "member"]
 
@@ -92,6 +91,7 @@ class Core:
         self.round, self.live, self.ready, self.wanted_at = formed, True, False, None
         self.epoch = max(self.epoch, formed.token.epoch)
         self.reason = ""
+        self.candidates.sent_on.clear()
         self.emit(steps.Deliver(formed))
 
     def leave_round(self, reason: str) -> None:

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass, field, replace
 
 HURRY_S = 0.4  # a candidate that has not answered a connect by then no longer holds up the choice
+ASIDE_S = 0.3  # whoever sends us on is left alone for so long: time to ask the one that it names
+ASIDE_MAX_S = 5.0  # and longer each time, where it names one that cannot be reached from here
 REMEMBER_S = 600.0  # a host that went silent is asked for so long after its record has gone as well
 CANDIDATES_MAX = 64  # more of one job than this on one LAN are noise or an attack
 
@@ -56,6 +58,7 @@ class Candidates:
     listed: set[str] = field(default_factory=set)  # those with a record on the LAN
     doubted_since: dict[str, float] = field(default_factory=dict)
     aside_until: dict[str, float] = field(default_factory=dict)
+    sent_on: dict[str, int] = field(default_factory=dict)  # how often by whom
     trying_since: dict[str, float] = field(default_factory=dict)
 
     def learn(self, candidate: Candidate) -> bool:
@@ -92,6 +95,7 @@ class Candidates:
     def forget(self, id: str) -> None:
         """Drop a candidate that has left."""
         self.known.pop(id, None)
+        self.sent_on.pop(id, None)
         self.listed.discard(id)
         self.forgive(id)
 
@@ -106,10 +110,11 @@ class Candidates:
         else:  # what it once said of its round is no longer to be relied on
             self.known[id] = replace(self.known[id], size=0)
 
-    def set_aside(self, id: str, until: float) -> None:
-        """Leave a candidate alone for a moment, without a doubt that it lives."""
+    def set_aside(self, id: str, now: float) -> None:
+        """A candidate lives but sends us to another one: leave it alone for a moment."""
         self.trying_since.pop(id, None)
-        self.aside_until[id] = until
+        self.sent_on[id] = self.sent_on.get(id, 0) + 1
+        self.aside_until[id] = now + min(ASIDE_S * 2 ** min(self.sent_on[id] - 1, 8), ASIDE_MAX_S)
 
     def forgive(self, id: str) -> None:
         """A candidate has answered, or moved: nothing speaks against it."""
