@@ -159,7 +159,7 @@ def peers_on_link(facts: Facts) -> Outcome:
     needs=("AG203", "AG304", "AG306"),
 )
 def unique_ids(facts: Facts) -> Outcome:
-    """Cloned disks share /etc/machine-id: their nodes would be taken for one."""
+    """Cloned disks share /etc/machine-id: harmless to jobs, but their nodes are hard to tell apart."""
     owners: dict[str, set[str]] = defaultdict(set)
     for peer in facts.peers or ():
         if peer.id:
@@ -168,7 +168,7 @@ def unique_ids(facts: Facts) -> Outcome:
         owners[facts.node_id].add(f"{facts.daemon.host_name or facts.hostname} (this machine)")
     shared = {id: sorted(names) for id, names in owners.items() if len(names) > 1}
     if shared:
-        return error(
+        return warn(
             f"{' and '.join(sorted(n for names in shared.values() for n in names))} have the same id",
             [f"{id}: {', '.join(names)}" for id, names in sorted(shared.items())],
             hint="on all but one, as root: rm /etc/machine-id && systemd-machine-id-setup, "

@@ -177,8 +177,8 @@ def make_peers(
 ) -> list[Peer]:
     """Return one peer for each node, in natural order of names.
 
-    A node id that is seen twice is one node: after a change of its name the old entry lingers. Only where
-    both answer, at different addresses, they are two: clones that share a machine-id.
+    A node id that is seen twice at one address is one node: after a change of its name the old entry lingers.
+    At different addresses they are two, clones that share a machine-id; one of them may be dead.
     ``interfaces``: index -> name.
     """
     by_id: dict[str, list[Peer]] = {}
@@ -195,8 +195,7 @@ def _merge(same: Sequence[Peer]) -> list[Peer]:
     best_first = sorted(same, key=lambda p: (not p.self, p.alive is not True, p.alive is False))
     kept: dict[str | None, Peer] = {}
     for peer in best_first:
-        if not kept or (peer.alive and peer.address not in kept):
-            kept[peer.address] = peer
+        kept.setdefault(peer.address, peer)
     return list(kept.values())
 
 

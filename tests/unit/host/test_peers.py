@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,7 +43,7 @@ def test_peers_stand_in_the_order_that_people_count() -> None:
 
 def test_a_node_with_a_new_name_is_one_node() -> None:
     """Its old entry stays listed until its records run out."""
-    seen = [sighting("old", "192.0.2.1", "a", alive=False), sighting("new", "192.0.2.9", "a")]
+    seen = [sighting("old", "192.0.2.1", "a", alive=False), sighting("new", "192.0.2.1", "a")]
 
     assert names(make_peers(seen, [], INTERFACES)) == ["new"]
     assert names(make_peers(reversed(seen), [], INTERFACES)) == ["new"]
@@ -54,14 +55,15 @@ def test_two_entries_at_one_address_are_one_node() -> None:
     assert len(make_peers(seen, [], INTERFACES)) == 1
 
 
-def test_clones_that_both_answer_are_two() -> None:
-    seen = [sighting("one", "192.0.2.1", "a"), sighting("two", "192.0.2.2", "a")]
+@pytest.mark.parametrize("alive", [True, False, None])
+def test_clones_are_two_whether_they_answer_or_not(alive: bool | None) -> None:
+    seen = [sighting("one", "192.0.2.1", "a"), sighting("two", "192.0.2.2", "a", alive=alive)]
 
     assert names(make_peers(seen, [], INTERFACES)) == ["one", "two"]
 
 
 def test_this_machine_is_kept_among_entries_of_its_id() -> None:
-    seen = [sighting("stale", "192.0.2.2", "a", alive=False), sighting("here", "192.0.2.1", "a", own=True)]
+    seen = [sighting("stale", "192.0.2.1", "a", alive=False), sighting("here", "192.0.2.1", "a", own=True)]
 
     (peer,) = make_peers(seen, [], INTERFACES)
 
