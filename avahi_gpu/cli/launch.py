@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from avahi_gpu.cli.outcome import guarded, tell_error
 from avahi_gpu.errors import AvahiGpuError, ExitCode, Misuse
-from avahi_gpu.host.system import System
-from avahi_gpu.launch import command as asked
-from avahi_gpu.launch.job import run_job
-from avahi_gpu.launch.outcome import Stopped
-from avahi_gpu.launch.plan import make_plan, suggest_nodes
-from avahi_gpu.launch.preflight import inspect, own_cluster
-from avahi_gpu.render.dry_run import describe_dry_run
-from avahi_gpu.render.waiting import Waiting, nodes_wanted
-from avahi_gpu.rendezvous.messages import Skills
 from avahi_gpu.rendezvous.terms import JOIN_TIMEOUT_S, LAST_CALL_S, LOST_AFTER_S
+
+if TYPE_CHECKING:
+    from avahi_gpu.launch.command import Request
+    from avahi_gpu.rendezvous.messages import Skills
 
 
 def command(
@@ -53,7 +48,8 @@ def command(
         str, typer.Option(metavar="A,B", help="Hosts to ask where multicast is blocked.", show_default=False)
     ] = "",
     lost_after: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Silence after which a node counts as lost.")
+        float,
+        typer.Option(metavar="SECONDS", help="Silence that means a node is lost; at least 2."),
     ] = LOST_AFTER_S,
     join_timeout: Annotated[
         float, typer.Option(metavar="SECONDS", help="How long to wait for enough nodes.")
@@ -81,11 +77,18 @@ def command(
     Plain torchrun does the training; the nodes find each other, agree on ranks, address and port, and agree
     anew when one of them is lost. The script's exit code is the command's; 125 tells that it never ran here.
     """
+    from avahi_gpu.host.system import System
+    from avahi_gpu.launch import command as asked
+    from avahi_gpu.launch.preflight import inspect, read_defaults
+
     with guarded("launch"):
         system = System()
+        defaults = read_defaults(system)
         program = asked.split_words(words or [])
-        chosen_cluster = asked.check_cluster(cluster) if cluster else own_cluster(system)
+        chosen_cluster = asked.check_cluster(cluster) if cluster else defaults.cluster
         if nnodes is None:
+            from avahi_gpu.launch.plan import suggest_nodes
+
             raise suggest_nodes(chosen_cluster)
         smallest, largest = asked.parse_nodes(nnodes)
         request = asked.Request(
@@ -96,28 +99,35 @@ def command(
             processes=asked.parse_processes(nproc_per_node),
             cluster=chosen_cluster,
             master=asked.check_master(master),
-            peers=asked.split_peers(peers),
-            interface=asked.check_interface(interface),
-            lost_after_s=asked.check_seconds(
-                "--lost-after",
-                lost_after,
-                asked.LOST_AFTER_MIN_S,
-                "at least 2 s: nodes beat once a second",
-            ),
-            join_timeout_s=asked.check_seconds("--join-timeout", join_timeout, 1.0, "at least a second"),
-            last_call_s=asked.check_seconds("--last-call", last_call, 0.0, "not negative"),
+            peers=asked.split_peers(peers) or defaults.peers,
+            interface=asked.check_interface(interface) or defaults.interface,
+            lost_after_s=asked.check_seconds("--lost-after", lost_after, asked.LOST_AFTER_MIN_S),
+            join_timeout_s=asked.check_seconds("--join-timeout", join_timeout, 1.0),
+            last_call_s=asked.check_seconds("--last-call", last_call, 0.0),
             allow_skew=allow_skew,
         )
         skills = inspect(request, system)
         if dry_run:
-            plan = make_plan(request, skills)
-            sys.stdout.write(describe_dry_run(plan.notes, plan.variables, plan.command))
-            raise typer.Exit
+            show_plan(request, skills)
+            return
     train(request, skills)
 
 
-def train(request: asked.Request, skills: Skills) -> NoReturn:
+def show_plan(request: Request, skills: Skills) -> None:
+    """Print the dry run."""
+    from avahi_gpu.launch.plan import make_plan
+    from avahi_gpu.render.dry_run import describe_dry_run
+
+    plan = make_plan(request, skills)
+    sys.stdout.write(describe_dry_run(plan.notes, plan.variables, plan.command))
+
+
+def train(request: Request, skills: Skills) -> NoReturn:
     """Run the job, showing its progress on stderr; the process ends with the job's exit code."""
+    from avahi_gpu.launch.job import run_job
+    from avahi_gpu.launch.outcome import Stopped
+    from avahi_gpu.render.waiting import Waiting, nodes_wanted
+
     display = Waiting(sys.stderr, request.min_nodes, request.max_nodes)
     nodes = nodes_wanted(request.min_nodes, request.max_nodes)
     display.event(f"job {request.job} of {nodes}, torch {skills.torch}")

@@ -208,10 +208,13 @@ def split_peers(text: str) -> tuple[str, ...]:
     return peers
 
 
-def check_seconds(option: str, value: float, smallest: float, why: str) -> float:
+def check_seconds(option: str, value: float, smallest: float) -> float:
     """Return a number of seconds that lies within reason. Raises Misuse."""
     if not smallest <= value <= SECONDS_MAX:
-        raise Misuse(f"{option} {value:g} is out of bounds", f"{why}, at most a week")
+        raise Misuse(
+            f"{option} {value:g} is out of bounds",
+            f"give it in seconds, at least {smallest:g} and at most {SECONDS_MAX:g}",
+        )
     return value
 
 

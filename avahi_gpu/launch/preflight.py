@@ -7,10 +7,12 @@ import importlib.util
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from avahi_gpu.errors import LaunchFailed, MalformedInput, Misuse
-from avahi_gpu.files import txt
+from avahi_gpu.files import config, txt
+from avahi_gpu.files.config import Config
 from avahi_gpu.files.service_loader import parse
 from avahi_gpu.host.system import System
 from avahi_gpu.launch.command import Program, Request
@@ -106,7 +108,17 @@ def digest_of(program: Program, system: System) -> str:
     return "" if content is None else hashlib.sha256(content).hexdigest()[:DIGEST_DIGITS]
 
 
-def own_cluster(system: System) -> str:
+def read_defaults(system: System) -> Config:
+    """Return what the administrator has configured; without a cluster there, the one that setup published.
+
+    Raises MalformedConfiguration.
+    """
+    content = system.read(config.PATH).content
+    found = config.parse(content) if content is not None else Config()
+    return found if found.cluster != DEFAULT_CLUSTER else replace(found, cluster=published_cluster(system))
+
+
+def published_cluster(system: System) -> str:
     """Return the cluster that this node publishes in its service file; the default one without a file."""
     content = system.read(SERVICE_FILE).content
     if content is not None:

@@ -1,0 +1,105 @@
+"""What people see while a job gathers."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from avahi_gpu.render.waiting import PATIENCE_S, Waiting, describe_waiting, nodes_wanted, shorten
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("present", "nodes", "seen", "line"),
+    [
+        (["a"], (3, 3), [], "a leads; 1 of 3 nodes here (a); waiting for 2 more"),
+        (
+            ["a", "B"],
+            (3, 3),
+            ["A", "b", "c"],
+            "a leads; 2 of 3 nodes here (a, B); waiting for 1 more; on the LAN without the job: c",
+        ),
+        (["a", "b"], (2, 3), [], "a leads; 2 of 2-3 nodes here (a, b); last call"),
+        (["a", "b", "c"], (2, 3), ["d"], "a leads; 3 of 2-3 nodes here (a, b, c)"),
+    ],
+)
+def test_the_line_says_who_is_there_and_who_is_missed(
+    present: list[str], nodes: tuple[int, int], seen: list[str], line: str
+) -> None:
+    assert describe_waiting("a leads", present, *nodes, seen) == line
+
+
+def test_numbers_of_nodes_in_words() -> None:
+    assert [nodes_wanted(1, 1), nodes_wanted(3, 3), nodes_wanted(2, 3)] == ["1 node", "3 nodes", "2-3 nodes"]
+
+
+def test_elsewhere_than_on_a_terminal_a_line_is_printed_when_it_changes() -> None:
+    stream, clock = io.StringIO(), Clock()
+    waiting = Waiting(stream, 2, 2, clock)
+    waiting.state("a leads", ["a"])
+    assert stream.getvalue() == ""  # nodes that start together need no such line
+    clock.now += PATIENCE_S
+    waiting.tick()
+    waiting.tick()
+    waiting.state("a leads", ["a"])
+    assert stream.getvalue() == "avahi-gpu: a leads; 1 of 2 nodes here (a); waiting for 1 more\n"
+    waiting.see(["a", "b"])
+    assert stream.getvalue().splitlines()[1].endswith("on the LAN without the job: b")
+    waiting.over()
+    waiting.tick()
+    assert len(stream.getvalue().splitlines()) == 2
+    waiting.close()
+
+
+def test_on_a_terminal_one_line_is_drawn_over_and_events_stay() -> None:
+    stream, clock = Terminal(), Clock()
+    waiting = Waiting(stream, 2, 2, clock)
+    waiting.state("a leads", ["a"])
+    clock.now += 65
+    waiting.tick()
+    assert stream.getvalue().startswith("\r\x1b[Kavahi-gpu: a leads; 1 of 2 nodes here")
+    assert stream.getvalue().endswith("[65 s]")
+    assert "\n" not in stream.getvalue()
+    waiting.event("b is refused")
+    assert "\r\x1b[Kavahi-gpu: b is refused\n\r\x1b[Kavahi-gpu: a leads" in stream.getvalue()
+    waiting.over()
+    assert stream.getvalue().endswith("\r\x1b[K")
+    waiting.close()
+
+
+def test_what_comes_from_the_network_cannot_steer_the_terminal() -> None:
+    stream, clock = io.StringIO(), Clock()
+    waiting = Waiting(stream, 2, 2, clock)
+    waiting.event("\x1b[2Jgone\nforged: line")
+    waiting.state("\x1b]0;x\x07 leads", ["a\rb"])
+    clock.now += 2
+    waiting.tick()
+    waiting.close()
+    assert "\x1b" not in stream.getvalue()
+    assert len(stream.getvalue().splitlines()) == 2
+
+
+def test_a_reader_that_has_gone_ends_nothing() -> None:
+    stream = io.StringIO()
+    waiting = Waiting(stream, 1, 1)
+    stream.close()
+    waiting.event("still here")
+    waiting.close()
+
+
+def test_a_live_line_never_wraps() -> None:
+    assert shorten("x" * 100, 80) == "x" * 79 + "…"
+    assert shorten("short", 80) == "short"
