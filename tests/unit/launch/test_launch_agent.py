@@ -78,7 +78,8 @@ def test_the_last_words_of_a_worker_are_taken_from_its_error_file(agent: object,
 
     file = tmp_path / "error.json"
     file.write_text(
-        '{"message": {"message": "ValueError: no data\\n", "extraInfo": {"timestamp": "5", "py_callstack": ""}}}'
+        '{"message": {"message": "ValueError: no data\\n",'
+        ' "extraInfo": {"timestamp": "5", "py_callstack": ""}}}'
     )
     told = agent.describe_failure(0, ProcessFailure(0, 11, 1, str(file)))  # type: ignore[attr-defined]
     assert (told.message, told.moment) == ("ValueError: no data", 5)

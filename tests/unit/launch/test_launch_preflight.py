@@ -84,7 +84,7 @@ def test_a_missing_or_old_torch_is_a_sentence(tmp_path: Path, monkeypatch: pytes
 
     (tmp_path / "version.py").write_text("__version__ = '2.4.1+cpu'")
     found[0] = ModuleSpec("torch", None, origin=str(tmp_path / "__init__.py"))
-    with pytest.raises(LaunchFailed, match="torch 2.4.1"):
+    with pytest.raises(LaunchFailed, match=r"torch 2\.4\.1"):
         preflight.find_torch(System())
 
 
@@ -124,7 +124,7 @@ def test_a_broken_service_file_does_not_stop_a_job_but_a_broken_configuration_do
     assert preflight.read_defaults(machine).cluster == "default"
 
     put(machine, "/etc/avahi-gpu/config.toml", "cluster = \n")
-    with pytest.raises(MalformedConfiguration, match="config.toml:1"):
+    with pytest.raises(MalformedConfiguration, match=r"config\.toml:1"):
         preflight.read_defaults(machine)
 
 
