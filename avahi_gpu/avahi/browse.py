@@ -25,6 +25,7 @@ RESOLVE_GRACE_S = 1.0  # an instance seen just before the end is still resolved:
 BETTER_PLACE_S = 0.12  # an announcement over IPv6 or loopback waits that long for the one over IPv4
 SETTLE_S = 5.0  # after a restart of the daemon: three queries; who has not answered by then has left
 RETRY_S = 1.0  # between two attempts at what failed: the daemon may be starting
+RESOLVES_AT_ONCE = 64  # the system bus allows 128 unanswered calls of one connection
 MAX_TXT_BYTES = 4096  # of one service; ours have 1000 at most
 
 
@@ -121,6 +122,7 @@ class Browser:
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._resolving: dict[str, asyncio.Task[None]] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}  # waiting for a better place to resolve at
+        self._gate = asyncio.Semaphore(RESOLVES_AT_ONCE)
         self._watch: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Browser:
@@ -330,21 +332,22 @@ class Browser:
         return None
 
     async def _ask(self, name: str, place: Place) -> Service:
-        answer = await self._avahi.call(
-            SERVER_PATH,
-            "Server",
-            "ResolveService",
-            "iisssiu",
-            place.interface,
-            place.protocol,
-            name,
-            self.type,
-            DOMAIN,
-            place.protocol,  # an IPv4 announcement leads to an IPv4 address
-            0,
-            within_s=RESOLVE_TIMEOUT_S,
-            what=f"for the service {name}",
-        )
+        async with self._gate:
+            answer = await self._avahi.call(
+                SERVER_PATH,
+                "Server",
+                "ResolveService",
+                "iisssiu",
+                place.interface,
+                place.protocol,
+                name,
+                self.type,
+                DOMAIN,
+                place.protocol,  # an IPv4 announcement leads to an IPv4 address
+                0,
+                within_s=RESOLVE_TIMEOUT_S,
+                what=f"for the service {name}",
+            )
         interface, _protocol, _name, _type, _domain, host, family, address, port, txt, _flags = answer
         return Service(
             name=name,
