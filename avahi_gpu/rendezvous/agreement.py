@@ -164,7 +164,7 @@ class Agreement:
             case m.Ack():
                 leading.hear_ack(member.candidate.id, message.token)
             case m.Nack():
-                leading.hear_nack(member.candidate.host, message.token, message.reason)
+                leading.hear_nack(member.candidate.id, message)
             case m.Bye():
                 leading.hear_bye(member, message)
             case _:
@@ -213,7 +213,7 @@ class Agreement:
         core = self.core
         for link in list(core.links.values()):
             if link.role in ("leader", "member"):
-                core.send(link.conn, m.Bye(outcome, detail[:500]))
+                core.send(link.conn, m.Bye(outcome, detail))
             core.drop(link.conn)
         self.leading.forget()
         self.following.forget()

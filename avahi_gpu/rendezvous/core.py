@@ -16,6 +16,7 @@ BEAT_S = 1.0  # both sides beat once a second: cheap, and five beats fit into th
 SUSPECT_S = 3.0  # silence that is told before it is death
 PREPARE_S = 6.0  # a proposal ends after this: the mesh test's own limit and two round trips of a bad network
 RETRY_S = 2.0  # after a proposal that failed, before the next one: a firewall does not open in less
+LEFT_OUT_S = 30.0  # whoever does not fit into the mesh waits, ten times longer each time: a try stops the job
 GREET_AFTER_S = 1.0  # a candidate that was seen and did not join by itself is told who leads
 GREET_AGAIN_S = 5.0  # and told again: two groups of one job must find each other once a network heals
 

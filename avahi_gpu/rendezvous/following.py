@@ -61,7 +61,7 @@ class Following:
     def say_ready(self, reason: str = "") -> None:
         """Our old workers are gone: the leader may count on us."""
         if self.leader is not None:
-            self.core.send(self.leader.conn, m.Ready(self.core.mesh_port, self.core.epoch, reason[:500]))
+            self.core.send(self.leader.conn, m.Ready(self.core.mesh_port, self.core.epoch, reason))
 
     def prepare(self, prepare: m.Prepare) -> None:
         """The leader proposes a round: promise it if we can, after testing the mesh."""
@@ -87,7 +87,7 @@ class Following:
         if self.promise is None or self.promise.token != event.token or self.leader is None:
             return
         if event.unreachable:
-            reason = "; ".join(text for _, text in event.unreachable)[:500]
+            reason = "; ".join(text for _, text in event.unreachable)
             ids = tuple(id for id, _ in event.unreachable)
             self.promise = None
             self.core.send(self.leader.conn, m.Nack(event.token, reason, ids))
@@ -173,16 +173,16 @@ class Following:
             self.give_up_joining()
         if self.leader is None or self.candidate is None:
             return
-        silent = core.now - self.leader.heard
-        if silent >= limit:
+        heard = self.leader.heard
+        if core.now >= heard + limit:
             conn = self.leader.conn
             self.lose_leader(f"{self.candidate.host}, the leader, is lost: silent for {limit:g} s")
             core.drop(conn)
-        elif silent >= SUSPECT_S and not self.suspect:
-            self.suspect = True
-            core.tell(f"{self.candidate.host}, the leader, has been silent for {silent:.0f} s")
-        elif silent < SUSPECT_S:
+        elif core.now < heard + SUSPECT_S:
             self.suspect = False
+        elif not self.suspect:
+            self.suspect = True
+            core.tell(f"{self.candidate.host}, the leader, has been silent for {core.now - heard:.0f} s")
 
     def moments(self) -> list[float]:
         """Return when ``watch`` may have something to do."""

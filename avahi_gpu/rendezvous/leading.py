@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from avahi_gpu.rendezvous import messages as m
 from avahi_gpu.rendezvous import steps
-from avahi_gpu.rendezvous.core import PREPARE_S, RETRY_S, SUSPECT_S, Core, Link, candidate_of
+from avahi_gpu.rendezvous.core import LEFT_OUT_S, PREPARE_S, RETRY_S, SUSPECT_S, Core, Link, candidate_of
 from avahi_gpu.rendezvous.roster import Member, Proposal, Roster, common_address
 from avahi_gpu.rendezvous.terms import refuse_mismatch, warn_mismatch
 
@@ -186,20 +186,44 @@ class Leading:
         proposal.acks.add(id)
         if proposal.agreed:
             self.commit()
+        elif proposal.tested:
+            self.mend()
 
-    def hear_nack(self, host: str, token: m.Token, reason: str) -> None:
-        """Somebody, or we ourselves, cannot take part: say why, everywhere, and try again a little later."""
-        if self.proposal is not None and self.proposal.token == token:
-            self.abort(reason or f"{host} cannot take part", retry=True)
+    def hear_nack(self, id: str, nack: m.Nack) -> None:
+        """Somebody, or we ourselves, cannot take part; where it is the mesh, hear everybody out."""
+        proposal = self.proposal
+        if proposal is None or proposal.token != nack.token or id not in proposal.order:
+            return
+        proposal.reasons.append(nack.reason or f"{self.host_of(id)} cannot take part")
+        if not nack.unreachable:
+            self.abort(nack.reason, retry=True)
+        else:
+            proposal.unreached[id] = nack.unreachable
+            if proposal.tested:
+                self.mend()
+
+    def mend(self) -> None:
+        """The mesh has gaps: go on without those that do not fit in, if the others are enough."""
+        core, proposal = self.core, self.proposal
+        assert proposal is not None
+        misfits = proposal.misfits(core.seated)
+        enough = len(proposal.order) - len(misfits) >= core.terms.min_nodes and core.own.id not in misfits
+        self.abort("; ".join(proposal.reasons), retry=not enough)
+        for id in misfits & set(self.roster.members):
+            member = self.roster.members[id]
+            if enough:
+                member.left_out_until = core.now + LEFT_OUT_S * 10**member.left_out
+                member.left_out += 1
+                core.send(member.conn, self.waiting(f"left out: {core.reason}"))
 
     def mesh_done(self, event: steps.MeshDone) -> None:
         """Our own mesh test has ended."""
         if not event.unreachable:
             self.hear_ack(self.core.own.id, event.token)
-        else:
-            self.hear_nack(
-                self.core.own.host, event.token, "; ".join(reason for _, reason in event.unreachable)
-            )
+            return
+        reason = "; ".join(text for _, text in event.unreachable)
+        ids = tuple(id for id, _ in event.unreachable)
+        self.hear_nack(self.core.own.id, m.Nack(event.token, reason, ids))
 
     def commit(self) -> None:
         """Everybody has promised: the round begins."""
@@ -208,7 +232,7 @@ class Leading:
         seats = self.seats()
         for id in proposal.order[1:]:
             member = self.roster.members[id]
-            member.ready, member.busy_since = False, self.core.now
+            member.ready, member.busy_since, member.left_out = False, self.core.now, 0
             self.core.send(member.conn, m.Commit(proposal.token))
         self.proposal, self.committed_at, self.shown = None, self.core.now, ()
         self.roster.last_call_until = None
@@ -235,10 +259,10 @@ class Leading:
         """What the passing of time means for the members and the proposal."""
         core, terms = self.core, self.core.terms
         for member in list(self.roster.members.values()):
-            silent = core.now - core.links[member.conn].heard
+            heard = core.links[member.conn].heard
             host = member.candidate.host
             seated = core.live and member.candidate.id in core.seated
-            if silent >= terms.lost_after_s:
+            if core.now >= heard + terms.lost_after_s:
                 conn = member.conn
                 self.lose(conn, f"{host} is lost: silent for {terms.lost_after_s:g} s")
                 core.drop(conn)
@@ -246,13 +270,17 @@ class Leading:
                 conn = member.conn
                 self.lose(conn, f"{host} does not run round {core.token}")
                 core.drop(conn)
-            elif silent >= SUSPECT_S and not member.suspect:
-                member.suspect = True
-                core.tell(f"{host} has been silent for {silent:.0f} s")
-            elif silent < SUSPECT_S:
+            elif core.now < heard + SUSPECT_S:
                 member.suspect = False
+            elif not member.suspect:
+                member.suspect = True
+                core.tell(f"{host} has been silent for {core.now - heard:.0f} s")
         if self.proposal is not None and core.now >= self.proposal.deadline:
-            missing = [id for id in self.proposal.order if id not in self.proposal.acks]
+            missing = [
+                id
+                for id in self.proposal.order
+                if id not in self.proposal.acks | set(self.proposal.unreached)
+            ]
             names = [self.roster.members[id].candidate.host for id in missing if id in self.roster.members]
             self.abort(f"no promise in time from {', '.join(names) or core.own.host}", retry=True)
             for id in missing:
@@ -261,7 +289,7 @@ class Leading:
                     self.lose(conn, f"{self.roster.members[id].candidate.host} does not answer")
                     core.drop(conn)
         if core.live and len(core.seated) < terms.max_nodes:
-            for member in self.roster.ready():
+            for member in self.roster.fit(core.now):
                 self.end_round(f"{member.candidate.host} joins")
         for member in list(self.roster.members.values()):
             if not (core.live or member.ready or member.finished) and member not in self.roster.busy(
@@ -300,6 +328,10 @@ class Leading:
         for member in self.roster.members.values():
             core.send(member.conn, m.Beat(core.token, everybody[: m.MEMBERS_MAX]))
 
+    def host_of(self, id: str) -> str:
+        """Return the host name of a member, or our own."""
+        return self.roster.members[id].candidate.host if id in self.roster.members else self.core.own.host
+
     # --- for people ----------------------------------------------------------------------------------------
 
     def present(self) -> tuple[str, ...]:
@@ -307,11 +339,11 @@ class Leading:
         hosts = [(self.core.own.host, self.core.own.address)]
         hosts += [(x.candidate.host, x.address) for x in self.roster.members.values() if not x.finished]
         count = Counter(host for host, _ in hosts)
-        return tuple(host if count[host] == 1 else f"{host} ({address})" for host, address in hosts)
+        return tuple(host if count[host] == 1 else f"{host[:180]} ({address})" for host, address in hosts)
 
     def waiting(self, note: str = "") -> m.Waiting:
         terms = self.core.terms
-        return m.Waiting(self.present()[: m.MEMBERS_MAX], terms.min_nodes, terms.max_nodes, note[:500])
+        return m.Waiting(self.present()[: m.MEMBERS_MAX], terms.min_nodes, terms.max_nodes, note)
 
     def show_waiting(self) -> None:
         """Tell everybody who is there, when that has changed."""

@@ -15,10 +15,11 @@ from avahi_gpu.errors import MalformedInput
 PROTOCOL = 1
 LINE_MAX = 64 * 1024  # bytes; a commit of 64 members stays below 16 KiB
 MEMBERS_MAX = 64
+TEXT_MAX = 500  # characters of a sentence for people
 
 Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}$")]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
-Text = Annotated[str, msgspec.Meta(max_length=500)]
+Text = Annotated[str, msgspec.Meta(max_length=TEXT_MAX)]
 Ip = Annotated[str, msgspec.Meta(min_length=2, max_length=64, pattern=r"^[0-9A-Fa-f.:]+(%[\w.-]{1,15})?$")]
 Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
@@ -214,7 +215,11 @@ _encoder = msgspec.json.Encoder()
 
 
 def encode(message: Message) -> bytes:
-    """Return the line of a message, its newline included."""
+    """Return the line of a message, its newline included; sentences are cut to what the other side takes."""
+    for name in ("reason", "detail", "note"):
+        text = getattr(message, name, "")
+        if len(text) > TEXT_MAX:
+            message = msgspec.structs.replace(message, **{name: text[: TEXT_MAX - 1] + "…"})
     return _encoder.encode(message) + b"\n"
 
 

@@ -27,6 +27,8 @@ class Member:
     token: Token | None = None  # of its last beat
     finished: bool = False
     suspect: bool = False
+    left_out: int = 0  # how often in a row it could not reach everybody, or could not be reached
+    left_out_until: float = 0.0
 
 
 @dataclass
@@ -40,11 +42,37 @@ class Proposal:
     store_port: int = 0
     worker_port: int = 0
     acks: set[str] = field(default_factory=set)
+    unreached: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by whom which ids
+    reasons: list[str] = field(default_factory=list)
 
     @property
     def agreed(self) -> bool:
         """Whether every member has promised."""
         return self.acks == set(self.order)
+
+    @property
+    def tested(self) -> bool:
+        """Whether every member has told how its mesh test ended."""
+        return self.acks | set(self.unreached) == set(self.order)
+
+    def misfits(self, previous: frozenset[str]) -> set[str]:
+        """Return as few ids as may be without which the others all reach each other; never the leader.
+
+        Of equals whoever was not in the ``previous`` round goes first, then the one that others miss.
+        """
+        ways = {(by, id) for by, ids in self.unreached.items() for id in ids if id in self.order}
+        found: set[str] = set()
+        while ways:
+            ends = [id for way in ways for id in way if id != self.order[0]]
+            missed = [id for _, id in ways]
+            worst = max(
+                self.order[1:],
+                key=lambda id: (ends.count(id), id not in previous, missed.count(id)),
+                default=self.order[0],
+            )
+            found.add(worst)
+            ways = {way for way in ways if worst not in way}
+        return found
 
 
 @dataclass
@@ -78,6 +106,10 @@ class Roster:
         """Return the members that wait for a round."""
         return [m for m in self.members.values() if m.ready]
 
+    def fit(self, now: float) -> list[Member]:
+        """Return the members that wait for a round and have not been left out of one lately."""
+        return [m for m in self.ready() if now >= m.left_out_until]
+
     def busy(self, now: float) -> list[Member]:
         """Return the members that are connected and still stopping their workers."""
         return [
@@ -95,7 +127,7 @@ class Roster:
         that have not joined yet. Closes at the largest number; at the smallest, once the last call has
         passed. After a loss it does not wait for the last call when nobody is known to be coming.
         """
-        ready = self.ready()
+        ready = self.fit(now)
         count = 1 + len(ready)
         if count < terms.min_nodes:
             self.last_call_until = None
@@ -118,6 +150,7 @@ class Roster:
             [self.last_call_until] if self.last_call_until is not None and self.last_call_until > now else []
         )
         moments += [m.busy_since + READY_LIMIT_S for m in self.busy(now)]
+        moments += [m.left_out_until for m in self.ready() if m.left_out_until > now]
         return min(moments, default=None)
 
 
