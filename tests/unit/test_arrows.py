@@ -53,7 +53,7 @@ PURE = (
 )
 EFFECTS = {
     "asyncio", "concurrent", "datetime", "fcntl", "glob", "http", "io", "multiprocessing", "os", "platform",
-    "random", "secrets", "select", "selectors", "shutil", "signal", "socket", "subprocess", "sys", "tempfile",
+    "random", "secrets", "select", "selectors", "shutil", "signal", "socket", "subprocess", "tempfile",
     "threading", "time", "urllib", "uuid",
 }  # fmt: skip
 EFFECT_CALLS = {"open", "input", "print", "exec", "eval", "__import__"}
@@ -117,7 +117,16 @@ def impurities(tree: ast.AST, place: str) -> Iterator[tuple[int, str]]:
             inner = PACKAGE.joinpath(*parts[1:3]).with_suffix(".py")
             if parts[1] in ARROWS and inner.exists() and not is_one_of("/".join(parts[1:3]) + ".py", PURE):
                 yield line, f"a pure module imports {'.'.join(parts[1:3])}, which is not"
+        if parts[0] == "sys" and len(parts) > 1:
+            yield line, f"a pure module imports {name}"
     for node in ast.walk(tree):
+        # which Python this is may be asked; arguments, streams and the import path may not
+        if (
+            isinstance(node, ast.Attribute)
+            and ast.unparse(node.value) == "sys"
+            and node.attr != "version_info"
+        ):
+            yield node.lineno, f"a pure module uses sys.{node.attr}"
         if not isinstance(node, ast.Call):
             continue
         if isinstance(node.func, ast.Name) and node.func.id in EFFECT_CALLS:
@@ -193,6 +202,8 @@ def test_no_rule_speaks_of_a_file_that_is_gone(pattern: str) -> None:
         ),
         ("changes/plan.py", "from avahi_gpu.changes import journal", "changes.journal, which is not"),
         ("changes/plan.py", "from avahi_gpu.host.system import System", "host.system, which is not"),
+        ("files/txt.py", "import sys\nprint(sys.argv)", "a pure module uses sys.argv"),
+        ("files/txt.py", "from sys import stdin", "a pure module imports sys.stdin"),
         ("rendezvous/roster.py", "import random", "a pure module imports random"),
         ("rendezvous/roster.py", "from avahi_gpu.rendezvous.channel import Channel", "channel, which is not"),
     ],
@@ -214,6 +225,7 @@ def test_a_broken_wall_is_seen(place: str, source: str, sentence: str) -> None:
             "def f():\n    from avahi_gpu.render.text import printable\n    import torch",
         ),
         ("avahi/bus.py", "import dbus_next"),
+        ("files/config.py", "import sys\nnew = sys.version_info >= (3, 11)"),
     ],
 )
 def test_what_is_allowed_passes(place: str, source: str) -> None:
