@@ -166,9 +166,9 @@ def _finish(verdict: Verdict, changed: Nsswitch, says: str, machine: Machine, nu
     text = edit.join(edit.terminate(changed))
     again = parse(text)
     if again.defects:
-        # the last line had no newline, so that glibc did not read it; with one it would
+        # a last line without a newline, or what stands behind a misplaced action list: glibc did not read it
         bad = again.defects[0]
-        says = f"{PATH}:{bad.number}: {bad.defect}: it is harmless only as long as the line has no newline"
+        says = f"{PATH}:{bad.number}: {bad.defect}: harmless only because glibc does not read that far now"
         return Repair("critical", says, f"correct line {bad.number} by hand", line=bad.number)
     if again.hosts is None or not judge_line(again.hosts).asks_first:
         return Repair("ask", says, "put mdns4_minimal [NOTFOUND=return] before dns by hand", line=number)

@@ -111,7 +111,7 @@ def put_mdns_first(line: Line) -> tuple[Line, ...]:
         return (*comment, *put_mdns_first(line)) if not judgement.only_ipv6 else (*comment, *widen(line))
     if at is None:
         return (*comment, *_append_services(line, f"mdns4_minimal {ENDS}"))
-    behind = next((n for n in range(at, len(line.services)) if _can_move(line.services, n)), None)
+    behind = next((n for n in range(at, len(line.services)) if _can_move(line, n)), None)
     if behind is not None:
         return (*comment, *_move(line, behind, at))
     name = "mdns_minimal" if any(s.name == "mdns" for s in line.services[at:]) else "mdns4_minimal"
@@ -161,11 +161,11 @@ def _append_services(line: Line, new: str) -> tuple[Line, ...]:
     return _set_text(line, _splice(line.text, at, at, blank + new + tail))
 
 
-def _can_move(services: tuple[Service, ...], n: int) -> bool:
+def _can_move(line: Line, n: int) -> bool:
     """Whether a minimal module can leave its place without its neighbours changing their meaning."""
-    service = services[n]
-    followed_by_bare_actions = n + 1 < len(services) and not services[n + 1].name
-    return service.name in MINIMAL and not followed_by_bare_actions
+    # what glibc does not read now would become the actions of the service before it
+    keeps_the_rest_unread = line.unread is not None and n + 1 == len(line.services)
+    return line.services[n].name in MINIMAL and not keeps_the_rest_unread
 
 
 def _insert(line: Line, at: int, new: str) -> tuple[Line, ...]:

@@ -3,7 +3,8 @@
 Source: nsswitch.conf(5), glibc nss/nss_database.c and nss_action_parse.c, each rule tried on glibc 2.36.
 What surprises: a malformed action on any known database drops the whole file, passwd included; the last of
 several lines for a database counts; a last line without a newline is not read; there are no comments behind
-the services; the colon is optional; database and module names are case-sensitive, actions are not.
+the services; an action list where a service should stand ends the reading of the line; the colon is optional;
+database and module names are case-sensitive, actions are not.
 """
 
 from __future__ import annotations
@@ -54,10 +55,7 @@ class Actions:
 
 @dataclass(frozen=True)
 class Service:
-    """One service of a line; ``start``, ``name_end`` and ``end`` (behind its actions) index the line's text.
-
-    ``name`` is '' where an action list stands first: glibc takes it for a service without a name.
-    """
+    """One service; ``start``, ``name_end`` and ``end`` (behind its actions) index the line's text."""
 
     name: str
     start: int
@@ -84,6 +82,7 @@ class Line:
     database: str = ""
     services: tuple[Service, ...] = ()
     services_start: int = 0  # index in text where the services begin
+    unread: int | None = None  # index of an action list without a service, from where on glibc reads nothing
     defect: str = ""
 
     @property
@@ -155,17 +154,20 @@ def parse_line(text: str, ending: str = "\n", number: int = 1) -> Line:
     colons = _COLONS.match(seen, min(head.end(1), len(seen)))
     assert colons is not None  # matches the empty string
     services: list[Service] = []
-    defect = ""
+    defect, unread = "", None
     try:
-        _parse_services(seen, colons.end(), services)
+        unread = _parse_services(seen, colons.end(), services)
     except _Malformed as malformed:
         defect = str(malformed)
-    return Line(number, text, ending, head[1], tuple(services), colons.end(), defect)
+    return Line(number, text, ending, head[1], tuple(services), colons.end(), unread, defect)
 
 
-def _parse_services(text: str, position: int, services: list[Service]) -> None:
+def _parse_services(text: str, position: int, services: list[Service]) -> int | None:
+    """Add the services from ``position`` on; return where glibc stops before the end, if it does."""
     while (position := _skip_blanks(text, position)) < len(text):
         start = position
+        if text[start] == "[":
+            return start
         word = _WORD.match(text, position)
         assert word is not None  # matches the empty string
         end = word.end()
@@ -176,6 +178,7 @@ def _parse_services(text: str, position: int, services: list[Service]) -> None:
             actions, last = _parse_actions(text, position)
             position = last
         services.append(Service(word[0], start, end, last, actions))
+    return None
 
 
 def _parse_actions(text: str, opening: int) -> tuple[Actions, int]:

@@ -71,10 +71,23 @@ def test_actions_by_status(actions: str, expected: tuple[str, ...]) -> None:
     assert not other.explicit
 
 
-def test_an_action_list_without_a_service_counts_as_a_service_without_a_name() -> None:
-    services = parse_line("hosts: [UNAVAIL=return] files [NOTFOUND=return] [SUCCESS=continue]").services
+@pytest.mark.parametrize(
+    ("text", "names", "unread"),
+    [
+        ("hosts: files [NOTFOUND=return] [SUCCESS=continue] dns", ["files"], 31),
+        ("hosts: [SUCCESS=continue] files", [], 7),
+        ("hosts: files[UNAVAIL=return][not an action", ["files"], 28),
+        ("hosts: files [UNAVAIL=return]dns", ["files", "dns"], None),
+    ],
+)
+def test_an_action_list_without_a_service_ends_the_reading(
+    text: str, names: list[str], unread: int | None
+) -> None:
+    line = parse_line(text)
 
-    assert [service.name for service in services] == ["", "files", ""]
+    assert [service.name for service in line.services] == names
+    assert line.unread == unread
+    assert not line.defect
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,9 @@ def test_an_improvement_is_offered_and_not_forced(line: str, offered: str) -> No
         ("hosts: files sss [NOTFOUND=return] dns", "hosts: files @ sss [NOTFOUND=return] dns"),
         ("hosts: files [UNAVAIL=return]", "hosts: @ files [UNAVAIL=return]"),
         ("hosts: files [!SUCCESS=return]dns", "hosts: @ files [!SUCCESS=return]dns"),
-        ("hosts: [NOTFOUND=return] dns", "hosts: @ [NOTFOUND=return] dns"),
+        # glibc reads nothing behind an action list without a service
+        ("hosts: [NOTFOUND=return] x", "hosts: files @ dns [NOTFOUND=return] x"),
+        ("hosts: files [SUCCESS=return] [X] dns", "hosts: files [SUCCESS=return] @ [X] dns"),
         # the full modules stay behind, and are a reason to ask for IPv6 too
         ("hosts: files dns mdns", "hosts: files mdns_minimal [NOTFOUND=return] dns mdns"),
         ("hosts: files dns mdns4", "hosts: files @ dns mdns4"),
@@ -231,6 +233,12 @@ def test_the_one_slip_that_is_certain_is_mended(line: str, expected: str) -> Non
     if "x [!" in line:  # mdns4 stands behind a barrier there, and the repair goes on
         expected = "hosts: mdns4_minimal [NOTFOUND=return] x [!NOTFOUND=return] mdns4"
     assert decode(result.content) == expected + "\n"
+
+
+def test_services_that_would_wake_a_malformed_list_are_not_added() -> None:
+    result = repair(b"hosts: [X] dns\n")
+
+    assert (result.verdict, result.content, result.line) == ("critical", None, 1)
 
 
 def test_a_newline_that_would_wake_a_malformed_line_is_not_added() -> None:
