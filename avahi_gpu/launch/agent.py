@@ -95,6 +95,9 @@ class LaunchAgent(LocalElasticAgent):  # type: ignore[misc]  # torch is not look
 
     def _shutdown(self, death_sig: signal.Signals = signal.SIGTERM, *more: Any, **named: Any) -> None:
         """End the workers; those that do not heed Ctrl-C are killed."""
+        if isinstance(sys.exc_info()[1], SignalException):
+            # first of all, so that nobody takes the end of our workers for a failure of the job
+            self.node.close("left", "interrupted")
         timer = None
         if death_sig == signal.SIGINT:
             timer = threading.Timer(INTERRUPT_GRACE_S, kill_groups, [self._worker_pids()])
