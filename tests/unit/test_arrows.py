@@ -94,7 +94,7 @@ def imports(tree: ast.AST, place: str) -> Iterator[tuple[int, str]]:
             module = ".".join([*base, *([node.module] if node.module else [])])
             yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-            yield from ((node.lineno, a.value) for a in node.args if isinstance(a, ast.Constant))
+            yield from ((node.lineno, str(a.value)) for a in node.args if isinstance(a, ast.Constant))
 
 
 def wrong_arrow(place: str, name: str) -> str:
