@@ -248,7 +248,7 @@ def _check_published(group: ServiceGroup, where: str, host_name: str) -> None:
     if len(name.encode()) > NAME_LIMIT:
         says = f"the name “{name}” has {len(name.encode())} bytes, more than {NAME_LIMIT}"
         raise MalformedInput(f"{where}:{group.services[0].line}", says, "shorten it")
-    taken: list[tuple[object, str]] = []
+    before: list[StaticService] = []
     for service in group.services:
         here = f"{where}:{service.line}"
         if not is_service_type(service.type):
@@ -263,14 +263,22 @@ def _check_published(group: ServiceGroup, where: str, host_name: str) -> None:
             if not 0 < len(item) <= TXT_ITEM_LIMIT:
                 says = f"a txt-record has {len(item)} bytes; 1 to {TXT_ITEM_LIMIT} are allowed"
                 raise MalformedInput(here, says)
-        key = (_fold(service.type), _fold(service.domain_name or "local"))
-        for other, protocol in taken:
-            if other == key and (protocol == service.protocol or "any" in (protocol, service.protocol)):
-                says = f"two services of the type “{service.type}” stand in one group"
-                raise MalformedInput(
-                    here, says, "put the second one into a file of its own with another name"
-                )
-        taken.append((key, service.protocol))
+        if any(_collide(service, other) for other in before):
+            says = f"two services of the type “{service.type}” stand in one group"
+            raise MalformedInput(here, says, "put the second one into a file of its own with another name")
+        before.append(service)
+
+
+def _collide(one: StaticService, other: StaticService) -> bool:
+    """Whether both would hold one name with different records, on a protocol that they share."""
+    same_name = _fold(one.type) == _fold(other.type) and _domain(one) == _domain(other)
+    shared = one.protocol == other.protocol or "any" in (one.protocol, other.protocol)
+    equal = (one.port, _fold(one.host_name), one.txt) == (other.port, _fold(other.host_name), other.txt)
+    return same_name and shared and not equal
+
+
+def _domain(service: StaticService) -> tuple[bytes, ...]:
+    return _fold(service.domain_name or "local")
 
 
 def _fold(name: str) -> tuple[bytes, ...]:

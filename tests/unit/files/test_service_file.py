@@ -140,6 +140,10 @@ def test_the_same_type_may_stand_twice_for_different_protocols() -> None:
     assert len(parse(content).services) == 2
 
 
+def test_twice_the_very_same_is_no_collision() -> None:
+    assert len(parse(make(more="<service><type>_xy._tcp</type></service>")).services) == 2
+
+
 @pytest.mark.parametrize(
     ("content", "line", "reason"),
     [
@@ -182,7 +186,7 @@ def test_the_same_type_may_stand_twice_for_different_protocols() -> None:
         (with_type("<host-name>gpu-node-7</host-name>"), 3, "full host name"),
         (with_type("<host-name>10.0.0.1</host-name>"), 3, "full host name"),
         (with_type("<domain-name>a..b</domain-name>"), 3, "domain name"),
-        (make(more="\n<service><type>_XY._tcp.</type></service>"), 4, "two services"),
+        (make(more="\n<service><type>_XY._tcp.</type><port>1</port></service>"), 4, "two services"),
         (b"x" * (SIZE_LIMIT + 1), 1, "KiB"),
     ],
 )
