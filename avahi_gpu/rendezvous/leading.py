@@ -21,6 +21,7 @@ class Leading:
         self.proposal: Proposal | None = None
         self.not_before = 0.0  # no proposal before this
         self.committed_at = 0.0
+        self.gaps = 0  # how many proposals in a row found the mesh broken
         self.shown: tuple[str, ...] = ()
         self.news_due = False  # members have come: the others should know where to find them
 
@@ -208,6 +209,8 @@ class Leading:
         assert proposal is not None
         misfits = proposal.misfits(core.seated)
         enough = len(proposal.order) - len(misfits) >= core.terms.min_nodes and core.own.id not in misfits
+        self.gaps += 1
+        enough = enough and self.gaps > 1  # once may have been a cable that was out for a moment
         self.abort("; ".join(proposal.reasons), retry=not enough)
         for id in misfits & set(self.roster.members):
             member = self.roster.members[id]
@@ -235,7 +238,7 @@ class Leading:
             member.ready, member.busy_since, member.left_out = False, self.core.now, 0
             self.core.send(member.conn, m.Commit(proposal.token))
         self.proposal, self.committed_at, self.shown = None, self.core.now, ()
-        self.roster.last_call_until = None
+        self.roster.last_call_until, self.gaps = None, 0
         self.core.deliver(steps.Round(proposal.token, seats, 0, proposal.store_port, proposal.worker_port))
         self.core.set_size(len(seats))
 
