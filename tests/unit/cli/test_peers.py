@@ -1,0 +1,46 @@
+"""What ``peers`` refuses, before it asks anybody anything."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from avahi_gpu.cli.app import app
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--format", "ansible"], "not built yet"),
+        (["--format", "hosts"], "not built yet"),
+        (["--format", "yaml"], "no such format"),
+        (["--expect", "0"], "--expect 0"),
+        (["--expect", "-3"], "--expect -3"),
+        (["--timeout", "0"], "--timeout 0"),
+        (["--timeout", "nan"], "--timeout nan"),
+        (["--timeout", "inf"], "--timeout inf"),
+        (["--watch", "--expect", "2"], "--watch"),
+    ],
+)
+def test_nonsense_is_refused_in_two_sentences(options: list[str], says: str) -> None:
+    done = CliRunner().invoke(app, ["peers", *options])
+
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    what, hint = done.stderr.splitlines()
+    assert says in what
+    assert hint.strip()
+
+
+def test_under_json_a_refusal_is_an_object_too() -> None:
+    done = CliRunner().invoke(app, ["peers", "--json", "--watch"])
+
+    assert done.exit_code == 2
+    told = json.loads(done.stdout)
+    assert (told["status"], told["errors"][0]["code"]) == ("error", "usage")
+
+
+def test_a_number_that_is_none_is_a_usage_error() -> None:
+    assert CliRunner().invoke(app, ["peers", "--expect", "many"]).exit_code == 2
