@@ -14,11 +14,13 @@ from types import FrameType
 from typing import Any, Protocol
 
 from avahi_gpu.errors import AvahiGpuError, ExitCode
+from avahi_gpu.host.net import read_interfaces
+from avahi_gpu.host.resolver import NameProbe
 from avahi_gpu.launch.command import Request, leftovers, torchrun_arguments
 from avahi_gpu.launch.neighbours import Neighbours
 from avahi_gpu.launch.outcome import Stopped, describe, exit_code, first_failure
 from avahi_gpu.rendezvous.messages import Skills
-from avahi_gpu.rendezvous.node import MASTER_PRIORITY, JobEnded, Node, Notice, Settings
+from avahi_gpu.rendezvous.node import MASTER_PRIORITY, JobEnded, Node, Notice, Settings, choose_address
 from avahi_gpu.rendezvous.terms import Terms
 
 LOOK_AROUND_AFTER_S = 1.0  # who gathers within that needs not be told whom it could wait for
@@ -126,10 +128,13 @@ def run_job(request: Request, skills: Skills, display: Display) -> Ending:
 
 def train_here(request: Request, node: Node, progress: Progress) -> Any:
     """Import torch, which takes a second, and run the workers."""
+    probe = NameProbe(choose_address(read_interfaces(), request.interface))
     for name in leftovers(os.environ):
         del os.environ[name]
     with quiet_import():
         from avahi_gpu.launch.agent import count_processes, train
+    if probe.settle():
+        progress.display.event("the name server does not answer: RES_OPTIONS keeps torch from waiting for it")
     processes = count_processes(request.processes)
     if processes not in (1, "1"):
         os.environ.setdefault("OMP_NUM_THREADS", "1")  # torchrun does so too, with a banner
