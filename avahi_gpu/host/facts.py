@@ -8,8 +8,10 @@ import re
 from dataclasses import dataclass, replace
 
 from avahi_gpu.errors import AvahiGpuError
+from avahi_gpu.files import config as configuration
 from avahi_gpu.files import nsswitch, service_file, txt
 from avahi_gpu.host import daemons, gpu, net, node, nss, packages
+from avahi_gpu.host.gpu import find_python
 from avahi_gpu.host.lan import read_lan
 from avahi_gpu.host.system import System
 from avahi_gpu.model import (
@@ -54,7 +56,9 @@ def read_facts(
     """Return the facts of this machine. Not to be called where an event loop runs: see ``gather_facts``.
 
     ``python``: the environment whose torch counts. ``cluster``: the name to publish; None takes that of
-    the present service file. ``known``: facts read before, whose GPUs and versions are taken over.
+    the configuration, else of the present service file. ``known``: facts read before, whose GPUs and versions
+    are taken over. Raises MalformedConfiguration where our own configuration is wrong, Misuse where the
+    Python that it names is none.
     """
     return asyncio.run(
         gather_facts(
@@ -78,6 +82,8 @@ async def gather_facts(
     known: Facts | None = None,
 ) -> Facts:
     """Do what ``read_facts`` says, in the running event loop."""
+    config = read_config(system)
+    python = python or (find_python(system, config.python) if config.python else None)
     interfaces = await asyncio.to_thread(net.read_interfaces)
     manager = packages.find_manager(system)
     hostname = platform.node()
@@ -124,8 +130,14 @@ async def gather_facts(
         node_id=node.make_node_id(machine_id, hostname),
     )
     facts = replace(facts, nss_modules=find_modules(system, facts.nsswitch))
-    wanted, error = _want_service_file(system, facts, cluster)
+    wanted, error = _want_service_file(system, facts, cluster, config)
     return replace(facts, wanted_service_file=wanted, wanted_service_error=error)
+
+
+def read_config(system: System) -> configuration.Config:
+    """Return our configuration, the defaults where there is no file. Raises MalformedConfiguration."""
+    content = system.read(configuration.PATH).content
+    return configuration.parse(content) if content is not None else configuration.Config()
 
 
 def read_hardware(system: System, python: str | None, known: Facts | None = None) -> Hardware:
@@ -169,24 +181,26 @@ def library_folders(machine: str) -> tuple[str, ...]:
     return tuple(f"{top}/{name}" for name in (f"lib/{triple}", "lib64", "lib") for top in ("/usr", ""))
 
 
-def _want_service_file(system: System, facts: Facts, cluster: str | None) -> tuple[bytes | None, str]:
+def _want_service_file(
+    system: System, facts: Facts, cluster: str | None, config: configuration.Config
+) -> tuple[bytes | None, str]:
     """Return what the service file is to hold, else None and why that is not known."""
     present = _published(facts.service_file)
     versions = facts.versions
     if not versions.torch and present is not None and present.versions.torch:
         # setup from an environment without torch does not take away what one with torch has published
         versions = replace(present.versions, driver=versions.driver)
+    configured = config.cluster if config.cluster != DEFAULT_CLUSTER else None
+    published = present.cluster if present is not None else DEFAULT_CLUSTER
+    about = NodeFacts(
+        facts.node_id,
+        cluster or configured or published,
+        facts.gpus or (),
+        versions,
+        config.priority,
+    )
     try:
-        wanted = node.render_service_file(
-            system,
-            NodeFacts(
-                facts.node_id,
-                cluster or (present.cluster if present else DEFAULT_CLUSTER),
-                facts.gpus or (),
-                versions,
-                present.priority if present else 0,
-            ),
-        )
+        wanted = node.render_service_file(system, about, config.port)
     except AvahiGpuError as fault:
         return None, fault.message
     return wanted, ""
