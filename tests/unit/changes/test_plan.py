@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from avahi_gpu.changes.plan import foresee, next_step, plan, plan_all
-from avahi_gpu.model import Change, DaemonState, Facts, FileState, Finding, Fix, Verdict, Versions
+from avahi_gpu.model import Change, Facts, Finding, Fix, Verdict
+from tests.unit.changes.facts import bare_facts
 
 APT = ("apt-get", "install", "--yes", "--no-install-recommends")
 AVAHI = Change("package", "install avahi-daemon", argv=(*APT, "avahi-daemon"))
@@ -19,34 +20,6 @@ FILE = Change("file", "write it", "/etc/x", b"new\n", before=b"old\n")
 
 def found(*changes: Change, verdict: Verdict = "error") -> Finding:
     return Finding("AG999", "some", "host", verdict, "something is wrong", fix=Fix("mend it", changes))
-
-
-def bare_facts() -> Facts:
-    return Facts(
-        hostname="h",
-        is_root=True,
-        init="other",
-        distribution="debian",
-        package_manager="apt",
-        packages={"dbus": True, "avahi-daemon": False, "libnss-mdns": False},
-        machine_id="0" * 31 + "1",
-        interfaces=(),
-        daemon=DaemonState(installed=False, bus_reachable=True),
-        nsswitch=FileState("/etc/nsswitch.conf", b"hosts: files dns\n", 0o644, 0, 0),
-        etc_hosts=FileState("/etc/hosts", b""),
-        resolv_conf=FileState("/etc/resolv.conf", b""),
-        avahi_conf=FileState("/etc/avahi/avahi-daemon.conf", None),
-        mdns_allow=FileState("/etc/mdns.allow", None),
-        service_file=FileState("/etc/avahi/services/torch.service", None, error="No such file or directory"),
-        wanted_service_file=b"<wanted/>\n",
-        nss_modules={"mdns4_minimal": False, "files": True},
-        own_service=None,
-        own_name=None,
-        kernel_name=None,
-        peers=None,
-        gpus=(),
-        versions=Versions(),
-    )
 
 
 def test_packages_come_before_files_before_daemons() -> None:

@@ -1,0 +1,100 @@
+"""Step by step, each time from what the machine is then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from avahi_gpu.changes import journal
+from avahi_gpu.changes.provision import provision
+from avahi_gpu.errors import ChangeFailed
+from avahi_gpu.host.system import System
+from avahi_gpu.model import Change, Facts, Finding, Fix
+from tests.unit.changes.facts import bare_facts
+
+PATH = "/etc/nsswitch.conf"
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> System:
+    for folder in ("etc", "run", "var/lib"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "etc/nsswitch.conf").write_bytes(b"old\n")
+    return System(tmp_path)
+
+
+def finding(*changes: Change) -> Finding:
+    return Finding("AG999", "some", "host", "error", "wrong", fix=Fix("mend", changes))
+
+
+def run(system: System, judge: object, made: list[Change], approve: object = lambda step: True) -> Facts:
+    def read(facts: Facts) -> Facts:
+        return replace(facts, nsswitch=system.read(PATH))
+
+    return provision(
+        read(bare_facts()),
+        judge=judge,  # type: ignore[arg-type]
+        read=read,
+        approve=approve,  # type: ignore[arg-type]
+        system=system,
+        made=made,
+    )
+
+
+def test_what_a_package_brings_along_is_not_done_again(system: System, tmp_path: Path) -> None:
+    """As libnss-mdns on Debian, whose installation edits nsswitch.conf itself."""
+    edit = f"echo new > {tmp_path}/etc/nsswitch.conf"
+    package = Change("package", "install it", argv=("sh", "-c", edit))
+
+    def judge(facts: Facts) -> list[Finding]:
+        if facts.nsswitch.content == b"new\n":
+            return []
+        return [
+            finding(package, Change("file", "write", PATH, b"new\n", before=facts.nsswitch.content)),
+        ]
+
+    made: list[Change] = []
+    end = run(system, judge, made)
+
+    assert [change.argv for change in made] == [package.argv]
+    assert end.nsswitch.content == b"new\n"
+
+
+def test_what_does_not_help_is_not_tried_for_ever(system: System) -> None:
+    start = Change("daemon", "start it", argv=("true",))
+    made: list[Change] = []
+
+    run(system, lambda facts: [finding(start)], made)
+
+    assert made == [start]
+
+
+def test_a_no_ends_it(system: System) -> None:
+    change = Change("file", "write", PATH, b"new\n", before=b"old\n")
+    asked: list[Sequence[Change]] = []
+
+    def refuse(step: Sequence[Change]) -> bool:
+        asked.append(step)
+        return False
+
+    made: list[Change] = []
+    run(system, lambda facts: [finding(change)], made, refuse)
+
+    assert (made, asked) == ([], [[change]])
+    assert system.read(PATH).content == b"old\n"
+
+
+def test_what_was_made_before_a_failure_is_known(system: System) -> None:
+    good = Change("file", "write", PATH, b"new\n", before=b"old\n")
+    bad = Change("file", "write too", "/etc/other", b"x", before=b"not what is there")
+    made: list[Change] = []
+
+    with pytest.raises(ChangeFailed, match="could not write too"):
+        run(system, lambda facts: [finding(good, bad)], made)
+
+    assert made == [good]
+    with journal.locked(system):  # and the lock is free again
+        pass
