@@ -46,7 +46,6 @@ class Leading:
                 core.drop(old.conn)
             self.left(old, f"{old.candidate.host} started again")
         link.role, link.id = "member", hello.me.id
-        core.candidates.forgive(hello.me.id)
         core.send(link.conn, m.Welcome(core.record(), core.epoch))
         self.news_due = True
         if core.live and len(core.seated) >= core.terms.max_nodes:

@@ -60,16 +60,21 @@ class Meeting:
         best = core.candidates.best(core.now)
         if not self.free or following.joining is not None or best.id == core.own.id:
             return
-        if best.id not in core.candidates.trying_since:
-            core.candidates.trying_since[best.id] = core.now
-            core.emit(steps.Open(best))
+        self.try_out(best)
+
+    def try_out(self, candidate: Candidate) -> None:
+        """Connect to a candidate, unless that is under way."""
+        trying = self.core.candidates.trying_since
+        if candidate.id not in trying:
+            trying[candidate.id] = self.core.now
+            self.core.emit(steps.Open(candidate))
 
     def greet(self) -> None:
         """As a leader, tell those who did not join by themselves that we are there."""
         core = self.core
         if self.bound:
             return
-        known, trying = core.candidates.known, core.candidates.trying_since
+        known = core.candidates.known
         linked = {link.id for link in core.links.values()}
         for id, moment in list(self.greet_at.items()):
             if core.now < moment:
@@ -78,9 +83,8 @@ class Meeting:
                 del self.greet_at[id]
                 continue
             self.greet_at[id] = core.now + GREET_AGAIN_S
-            if id not in linked and id not in trying:
-                trying[id] = core.now
-                core.emit(steps.Open(known[id]))
+            if id not in linked:
+                self.try_out(known[id])
 
     def opened(self, link: Link) -> None:
         """A connection that we asked for is up: join or greet the candidate, whichever is right by now."""
@@ -89,12 +93,9 @@ class Meeting:
         core.candidates.trying_since.pop(link.id, None)
         if self.bound or link.id not in core.candidates.known:
             core.drop(link.conn)
-        elif not self.free or core.own.claim < core.candidates.known[link.id].claim:
-            following.say_hello(link, greet=True)
-        elif following.joining is None:
-            following.say_hello(link)
         else:
-            core.drop(link.conn)
+            better = core.candidates.known[link.id].claim < core.own.claim
+            following.say_hello(link, greet=not (better and self.free and following.joining is None))
 
     # --- hello and its answers -----------------------------------------------------------------------------
 
@@ -108,6 +109,7 @@ class Meeting:
             return
         newcomer = replace(candidate_of(hello.me), address=link.remote)
         self.learn(newcomer)
+        core.candidates.forgive(newcomer.id)
         self.learn_records(hello.known)
         if following.leader is not None and following.candidate is not None:
             leader = replace(following.candidate, size=len(core.seated) if core.live else 0)
@@ -117,7 +119,6 @@ class Meeting:
             core.send(link.conn, m.Refuse("the job is finishing"))
             core.drop(link.conn)
         elif hello.greet:
-            core.candidates.forgive(newcomer.id)
             better = min(core.own, newcomer, key=lambda c: c.claim)
             core.send(link.conn, m.Redirect(core.record(better), core.record()))
             core.drop(link.conn)
@@ -173,9 +174,14 @@ class Meeting:
         """Somebody says who leads."""
         core = self.core
         target = candidate_of(leader)
-        if target.id != by:  # no leader now; if it names one that we lost, it has yet to notice itself
+        if target.id != by:
             core.candidates.set_aside(by, core.now)
-        if leader.id == core.own.id or target.id in core.candidates.doubted_since:
+        if target.id == core.own.id:
+            return
+        if (
+            target.id in core.candidates.doubted_since
+        ):  # perhaps it is back, perhaps nobody knows yet that it died
+            self.try_out(core.candidates.known[target.id])
             return
         self.learn(target)
         if core.live and target.claim < core.own.claim:

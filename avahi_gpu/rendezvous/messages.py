@@ -17,10 +17,10 @@ LINE_MAX = 64 * 1024  # bytes; a commit of 64 members stays below 16 KiB
 MEMBERS_MAX = 64
 TEXT_MAX = 500  # characters of a sentence for people
 
-Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}$")]
+Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}\Z")]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 Text = Annotated[str, msgspec.Meta(max_length=TEXT_MAX)]
-Ip = Annotated[str, msgspec.Meta(min_length=2, max_length=64, pattern=r"^[0-9A-Fa-f.:]+(%[\w.-]{1,15})?$")]
+Ip = Annotated[str, msgspec.Meta(min_length=2, max_length=64, pattern=r"^[0-9A-Fa-f.:]+(%[\w.-]{1,15})?\Z")]
 Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 Epoch = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
@@ -187,7 +187,7 @@ class Regroup(msgspec.Struct, frozen=True, tag="regroup"):
 class Bye(msgspec.Struct, frozen=True, tag="bye"):
     """I go. ``finished``: my part is done; ``failed``: the job cannot succeed; ``left``: go on without me."""
 
-    outcome: Annotated[str, msgspec.Meta(pattern="^(finished|failed|left)$")]
+    outcome: Annotated[str, msgspec.Meta(pattern=r"^(finished|failed|left)\Z")]
     detail: Text = ""
 
 
