@@ -2,15 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+import typer.main
+from typer.core import TyperGroup
 
 from avahi_gpu import __version__
-from avahi_gpu.cli import doctor, explain, launch, peers, setup, undo
+
+# what each of them takes beside its own options; in the order in which people need them
+COMMANDS: dict[str, dict[str, Any]] = {
+    "setup": {},
+    "undo": {},
+    "doctor": {},
+    "explain": {},
+    "peers": {},
+    # everything behind the script's name is the script's own
+    "launch": {"allow_extra_args": True, "allow_interspersed_args": False},
+}
+
+
+class LateCommands(TyperGroup):
+    """The commands, each imported when it is asked for: together they would cost every start 0.2 s."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command of that name, None where there is none."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"avahi_gpu.cli.{cmd_name}")
+        single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+        single.command(cmd_name, context_settings=COMMANDS[cmd_name])(module.command)
+        return typer.main.get_command(single)
+
 
 app = typer.Typer(
     name="avahi-gpu",
+    cls=LateCommands,
     help="Machines with GPUs on one LAN become one PyTorch cluster, with no address typed anywhere.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -33,17 +65,6 @@ def options(
     ] = False,
 ) -> None:
     """Options of the program itself."""
-
-
-app.command("setup")(setup.command)
-app.command("undo")(undo.command)
-app.command("doctor")(doctor.command)
-app.command("explain")(explain.command)
-app.command("peers")(peers.command)
-# everything behind the script's name is the script's own
-app.command("launch", context_settings={"allow_extra_args": True, "allow_interspersed_args": False})(
-    launch.command
-)
 
 
 def main() -> None:
