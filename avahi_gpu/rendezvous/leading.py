@@ -195,10 +195,11 @@ class Leading:
         if proposal is None or proposal.token != nack.token or id not in proposal.order:
             return
         proposal.reasons.append(nack.reason or f"{self.host_of(id)} cannot take part")
-        if not nack.unreachable:
-            self.abort(nack.reason, retry=True)
+        gaps = tuple(other for other in nack.unreachable if other != id and other in proposal.order)
+        if not gaps:
+            self.abort(proposal.reasons[-1], retry=True)
         else:
-            proposal.unreached[id] = nack.unreachable
+            proposal.unreached[id] = gaps
             if proposal.tested:
                 self.mend()
 
