@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from dbus_next import Message
+from dbus_next import Message, MessageType
 from dbus_next.aio import MessageBus
 
 from avahi_gpu.avahi import bus as bus_module
@@ -296,6 +296,30 @@ def test_a_new_daemon_is_a_new_generation(private_bus: PrivateBus) -> None:
                 await asyncio.wait_for(avahi.running(), AT_ONCE_S)
                 assert avahi.generation == before + 1
                 assert await avahi.version() == "avahi 0.8"
+
+    run(scenario())
+
+
+def test_a_state_that_changes_while_it_is_asked_for_is_the_newer_one(private_bus: PrivateBus) -> None:
+    """The answer and the signal after it are read at once, before whoever asked goes on."""
+
+    async def scenario() -> None:
+        async with fake_avahi(private_bus) as fake:
+
+            def answer(call: Message) -> list[Message]:
+                newer = Message(
+                    path="/",
+                    interface=f"{BUS_NAME}.Server",
+                    member="StateChanged",
+                    message_type=MessageType.SIGNAL,
+                    signature="is",
+                    body=[2, ""],
+                )
+                return [Message.new_method_return(call, "i", [1]), newer]
+
+            fake.answers["GetState"] = answer
+            async with connect(private_bus.address) as avahi:
+                await asyncio.wait_for(avahi.running(), AT_ONCE_S)
 
     run(scenario())
 

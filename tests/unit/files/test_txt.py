@@ -17,6 +17,7 @@ words = st.text(
     st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=12
 )  # what comes back as it was: visible, short
 # three of them fit into the item even where every byte has to be escaped
+# short enough that three of them fit even with every character escaped
 names = st.lists(words, min_size=1, max_size=3).map(" ".join).filter(lambda name: len(name.encode()) <= 20)
 versions = st.builds(
     Versions,
