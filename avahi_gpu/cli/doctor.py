@@ -37,6 +37,7 @@ from avahi_gpu.result import Result
 # avahi-daemon claims its host name, then its services, each in a second; twice that after a conflict
 SETTLE_S = 8.0
 SETTLE_AGAIN_S = 0.5
+UNSETTLED = ("error", "unknown")
 NAGIOS_UNKNOWN = 3  # Monitoring Plugins guidelines
 
 
@@ -148,17 +149,20 @@ class Doctor:
     order: Order
 
     def read(self, known: Facts | None) -> Facts:
-        """Read the facts; ``known`` spares what does not change."""
+        """Read all that the questions need; ``known`` spares what does not change."""
+        order = self.order
+        ignored = set(select_checks(order.ignore))
+        asked = [c for c in select_checks(order.only) or all_checks() if c not in ignored]
+        return self._read(known, with_peers=any(c.area == "cluster" for c in asked) or bool(order.peers))
+
+    def read_this_machine(self, known: Facts | None) -> Facts:
+        """Read what fixes depend on: none asks for other nodes, and listening for them takes long."""
+        return self._read(known, with_peers=False)
+
+    def _read(self, known: Facts | None, *, with_peers: bool) -> Facts:
         order = self.order
         python = find_python(self.system, order.python) if order.python else None
-        asked = {c.area for c in select_checks(order.only) or all_checks()}
-        facts = read_facts(
-            self.system,
-            python=python,
-            with_peers="cluster" in asked or bool(order.peers),
-            wanted_peers=order.peers,
-            known=known,
-        )
+        facts = read_facts(self.system, python=python, with_peers=with_peers, known=known)
         return restrict_peers(facts, order.peers)
 
     def judge(self, facts: Facts) -> list[Finding]:
@@ -194,7 +198,7 @@ class Doctor:
             provision(
                 facts,
                 judge=self.judge,
-                read=self.read,
+                read=self.read_this_machine,
                 approve=approve,
                 system=self.system,
                 made=[],
@@ -202,18 +206,19 @@ class Doctor:
             )
         except ChangeFailed as fault:
             errors = (fault,)
-        facts, findings = self._settled(facts, patience_s=0.0 if errors else SETTLE_S)
+        lasting = {f.id for f in findings if f.verdict in UNSETTLED and f.fix is None}
+        facts, findings = self._settled(facts, lasting, patience_s=0.0 if errors else SETTLE_S)
         order.out.print("\nAsked again:")
         show_findings([f for f in findings if f.verdict in ("error", "warn", "unknown")], order.out)
         return facts, findings, errors
 
-    def _settled(self, facts: Facts, patience_s: float) -> tuple[Facts, list[Finding]]:
-        """Read and judge until no error is left or the patience ends: a daemon needs a moment."""
+    def _settled(self, facts: Facts, lasting: set[str], patience_s: float) -> tuple[Facts, list[Finding]]:
+        """Read and judge until all is well but for ``lasting``, or the patience ends: daemons take time."""
         deadline = time.monotonic() + patience_s
         while True:
             facts = self.read(facts)
             findings = self.judge(facts)
-            wrong = any(f.verdict in ("error", "unknown") for f in findings)
+            wrong = any(f.verdict in UNSETTLED and f.id not in lasting for f in findings)
             if not wrong or time.monotonic() >= deadline:
                 return facts, findings
             time.sleep(SETTLE_AGAIN_S)

@@ -1,0 +1,490 @@
+"""The doctor on real hosts: one thing is really broken, and the doctor names that thing and nothing else."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab.cluster import Cluster, cluster
+from tests.lab.host import Host
+
+NSSWITCH = "/etc/nsswitch.conf"
+SERVICE = "/etc/avahi/services/torch.service"
+CONF = "/etc/avahi/avahi-daemon.conf"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """One run of ``avahi-gpu doctor --json``."""
+
+    exit_code: int
+    findings: dict[str, dict[str, Any]]
+    stderr: str
+
+    def of(self, verdict: str) -> list[str]:
+        return [id for id, f in self.findings.items() if f["verdict"] == verdict]
+
+    @property
+    def errors(self) -> list[str]:
+        return self.of("error")
+
+    def says(self, id: str) -> str:
+        finding = self.findings[id]
+        return " | ".join([finding["says"], *finding["evidence"]])
+
+
+def doctor(host: Host, *arguments: str, **options: Any) -> Diagnosis:
+    done = host.run(["avahi-gpu", "doctor", "--json", *arguments], timeout=90, **options)
+    assert "Traceback" not in done.stderr, done.stderr
+    envelope = json.loads(done.stdout)
+    assert envelope["exit_code"] == done.returncode
+    findings = {f["id"]: f for f in envelope["data"].get("findings", [])}
+    return Diagnosis(done.returncode, findings, done.stderr)
+
+
+def alone(host: Host, *arguments: str) -> Diagnosis:
+    """Ask about this machine only, which spares the listening for others."""
+    return doctor(host, "--ignore", "cluster", *arguments)
+
+
+def mend(host: Host) -> Diagnosis:
+    """Mend what is wrong with this machine."""
+    return alone(host, "--fix", "--yes")
+
+
+def set_up(lab: Cluster) -> None:
+    with ThreadPoolExecutor(len(lab)) as together:
+        list(together.map(lambda h: h.run(["avahi-gpu", "setup", "--yes"], check=True, timeout=90), lab))
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Cluster]:
+    """Three nodes, set up. Every test puts back what it broke."""
+    with cluster(3) as lab:
+        set_up(lab)
+        yield lab
+
+
+@pytest.fixture
+def node(nodes: Cluster) -> Iterator[Host]:
+    """gpu-node-1, whose files and daemon are as before after the test."""
+    host = nodes[0]
+    kept = {p: host.path(p).read_bytes() for p in (NSSWITCH, SERVICE, CONF, "/etc/resolv.conf", "/etc/hosts")}
+    yield host
+    restart = host.run(["avahi-daemon", "--check"]).returncode != 0
+    for path, content in kept.items():
+        file = host.path(path)
+        broken = not file.exists() or file.read_bytes() != content or file.stat().st_mode & 0o777 != 0o644
+        if broken:
+            host.write(path, content)
+            restart = restart or path in (SERVICE, CONF)
+    if restart:
+        host.restart_avahi()
+
+
+def until(found: Callable[[], bool], within_s: float = 10.0) -> bool:
+    deadline = time.monotonic() + within_s
+    while not found():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.2)
+    return True
+
+
+def resolves(host: Host, name: str) -> bool:
+    return host.run(["getent", "hosts", name]).returncode == 0
+
+
+def is_listed_by(host: Host, name: str) -> bool:
+    return name in host.run(["avahi-browse", "-rpt", "_torch._tcp"]).stdout
+
+
+# --- all is well ----------------------------------------------------------------------------------------
+
+
+def test_a_node_in_good_health_has_no_error_and_debians_loopback_line_is_explained(node: Host) -> None:
+    found = doctor(node)
+
+    assert (found.exit_code, found.errors, found.of("warn"), found.of("unknown")) == (0, [], [], [])
+    assert found.findings["AG103"]["verdict"] == "info" and "127.0.1.1" in found.says("AG103")
+    assert found.findings["AG604"]["verdict"] == "ok"
+    assert found.findings["AG504"]["evidence"] == ["seen on eth0"]
+
+
+def test_people_read_one_line_at_the_end(node: Host) -> None:
+    shown = node.run(["avahi-gpu", "doctor"], timeout=60)
+
+    assert shown.returncode == 0
+    assert shown.stdout.splitlines()[-1].startswith("no error found (")
+
+
+def test_a_monitor_reads_one_line_and_its_own_codes(node: Host) -> None:
+    well = node.run(["avahi-gpu", "doctor", "--format", "nagios"], timeout=60)
+    node.stop_avahi()
+    ill = node.run(["avahi-gpu", "doctor", "--format", "nagios"], timeout=60)
+
+    assert (well.returncode, well.stdout.count("\n")) == (0, 1) and well.stdout.startswith("AVAHI-GPU OK - ")
+    assert (ill.returncode, ill.stdout.count("\n")) == (2, 1) and "avahi-daemon does not run" in ill.stdout
+
+
+def test_a_named_peer_must_be_there(node: Host) -> None:
+    there = doctor(node, "gpu-node-2")
+    missing = doctor(node, "gpu-node-2", "gpu-node-9")
+
+    assert (there.exit_code, there.errors) == (0, [])
+    assert "gpu-node-3" not in there.says("AG601")
+    assert (missing.exit_code, missing.errors) == (1, ["AG601"])
+    assert missing.findings["AG601"]["says"] == "gpu-node-9 is not listed"
+
+
+# --- names ----------------------------------------------------------------------------------------------
+
+
+def test_a_hosts_line_without_mdns_is_the_one_error_and_is_mended(node: Host) -> None:
+    node.write(
+        NSSWITCH, node.read(NSSWITCH).replace("files mdns4_minimal [NOTFOUND=return] dns", "files dns")
+    )
+    assert not resolves(node, "gpu-node-2.local")
+
+    found = doctor(node)
+
+    assert (found.exit_code, found.errors) == (1, ["AG104"])
+    assert f"{NSSWITCH}:6: hosts: files dns" in found.says("AG104")
+    mended = mend(node)
+    assert (mended.exit_code, mended.errors) == (0, [])
+    assert resolves(node, "gpu-node-2.local")
+
+
+def test_a_malformed_action_with_one_meaning_is_mended(node: Host) -> None:
+    node.write(NSSWITCH, node.read(NSSWITCH).replace("[NOTFOUND=return]", "[NOT FOUND=return]"))
+    assert node.run(["getent", "passwd", "root"]).returncode != 0  # glibc drops the whole file
+
+    found = alone(node)
+
+    assert (found.exit_code, found.errors) == (1, ["AG101"])
+    assert f"{NSSWITCH}:6" in found.says("AG101")
+    assert mend(node).errors == []
+    assert resolves(node, "gpu-node-2.local")
+    assert node.run(["getent", "passwd", "root"]).returncode == 0
+
+
+def test_a_malformed_file_of_unclear_meaning_is_named_and_left_alone(node: Host) -> None:
+    broken = node.read(NSSWITCH).replace("[NOTFOUND=return]", "[NOTFOUND=return")
+    node.write(NSSWITCH, broken)
+
+    found = mend(node)
+
+    assert (found.exit_code, found.errors) == (1, ["AG101"])
+    assert node.read(NSSWITCH) == broken
+
+
+def test_a_dead_name_server_is_named_as_the_cause_of_slow_lookups(nodes: Cluster, node: Host) -> None:
+    dead = f"{nodes.subnet}.250"
+    node.write("/etc/resolv.conf", f"nameserver {dead}\n")
+
+    found = doctor(node, "--only", "AG106", "--fail-on", "warn")
+
+    assert (found.exit_code, found.of("warn")) == (1, ["AG106"])
+    assert dead in found.says("AG106") and dead in found.findings["AG106"]["fix"]["title"]
+
+
+def test_an_old_line_in_etc_hosts_for_the_own_name_is_shown(node: Host) -> None:
+    node.write("/etc/hosts", node.read("/etc/hosts") + "10.99.99.99 gpu-node-1.local\n")
+
+    found = alone(node)
+
+    assert found.errors == ["AG105"]
+    assert "/etc/hosts:" in found.says("AG105") and "10.99.99.99" in found.says("AG105")
+
+
+def test_an_old_line_in_etc_hosts_for_a_peer_is_told(node: Host) -> None:
+    node.write("/etc/hosts", node.read("/etc/hosts") + "10.99.99.99 gpu-node-2.local\n")
+
+    found = doctor(node)
+
+    assert (found.errors, found.of("warn")) == ([], ["AG603"])
+    assert "gpu-node-2.local" in found.says("AG603")
+
+
+# --- bus and daemon -------------------------------------------------------------------------------------
+
+
+def test_a_stopped_daemon_is_the_one_error_and_is_started(node: Host) -> None:
+    node.stop_avahi()
+
+    found = doctor(node)
+
+    assert (found.exit_code, found.errors) == (1, ["AG304"])
+    assert found.findings["AG105"]["verdict"] == "skip" and "AG304" in found.says("AG105")
+    mended = mend(node)
+    assert (mended.exit_code, mended.errors, mended.of("skip")) == (0, [], [])
+
+
+def test_a_dead_bus_is_the_one_error_and_both_are_started(node: Host) -> None:
+    (bus,) = node.run(["pgrep", "-x", "dbus-daemon"], check=True).stdout.split()
+    node.run(["kill", "-KILL", bus], check=True)
+    assert until(lambda: node.run(["pgrep", "-x", "avahi-daemon"]).returncode != 0)  # it ends with its bus
+
+    found = alone(node)
+
+    assert (found.exit_code, found.errors) == (1, ["AG301"])
+    mended = mend(node)
+    assert (mended.exit_code, mended.errors) == (0, [])
+    assert until(lambda: is_listed_by(node, "gpu-node-1"))
+
+
+def test_a_malformed_configuration_is_named_with_its_line(node: Host) -> None:
+    node.stop_avahi()
+    node.write(CONF, "[server]\nuse-ipv4 =yes\n")
+
+    found = alone(node)
+
+    assert (found.exit_code, found.errors) == (1, ["AG303"])
+    assert f"{CONF}:2" in found.says("AG303")
+
+
+@pytest.mark.parametrize(
+    ("section", "setting"),
+    [
+        ("server", "cache-entries-max=0"),
+        ("server", "allow-interfaces=eth7"),
+        ("publish", "disable-publishing=yes"),
+    ],
+)
+def test_a_setting_that_blinds_the_host_is_the_one_error(section: str, setting: str, node: Host) -> None:
+    node.write(CONF, node.read(CONF).replace(f"[{section}]", f"[{section}]\n{setting}"))
+    node.restart_avahi()
+
+    found = alone(node)
+
+    assert (found.exit_code, found.errors) == (1, ["AG305"])
+    assert setting.partition("=")[0] in found.says("AG305")
+
+
+def test_two_hosts_with_one_name_are_told_to_the_one_that_was_renamed(nodes: Cluster) -> None:
+    third = nodes[2]
+    third.run(["hostname", "gpu-node-1"], check=True)
+    try:
+        third.restart_avahi()
+
+        found = alone(third)
+
+        assert (found.exit_code, found.errors) == (1, ["AG107"])
+        assert "another machine on the LAN has the name gpu-node-1" in found.says("AG107")
+    finally:
+        third.run(["hostname", "gpu-node-3"], check=True)
+        third.restart_avahi()
+
+
+# --- the service file -----------------------------------------------------------------------------------
+
+
+def test_a_removed_service_file_is_written_again(nodes: Cluster, node: Host) -> None:
+    before = node.read(SERVICE)
+    node.path(SERVICE).unlink()
+    assert until(lambda: not is_listed_by(nodes[1], "gpu-node-1"))
+
+    found = doctor(node)
+
+    assert (found.exit_code, found.errors) == (1, ["AG501"])
+    assert mend(node).errors == []
+    assert node.read(SERVICE) == before
+    assert until(lambda: is_listed_by(nodes[1], "gpu-node-1"))
+
+
+def test_a_service_file_that_avahi_may_not_read_is_mended(nodes: Cluster, node: Host) -> None:
+    node.path(SERVICE).chmod(0o600)
+    node.restart_avahi()
+
+    found = alone(node)
+
+    assert (found.exit_code, found.errors) == (1, ["AG501"])
+    assert "0600" in found.says("AG501")
+    assert mend(node).errors == []
+    assert until(lambda: is_listed_by(nodes[1], "gpu-node-1"))
+
+
+def test_a_malformed_service_file_is_named_with_its_line_and_mended(nodes: Cluster, node: Host) -> None:
+    node.write(SERVICE, node.read(SERVICE).replace("<port>29500</port>", "<port>29500</prt>"))
+    assert until(lambda: not is_listed_by(nodes[1], "gpu-node-1"))
+
+    found = alone(node)
+
+    assert (found.exit_code, found.errors) == (1, ["AG502"])
+    assert f"{SERVICE}:" in found.says("AG502")
+    assert mend(node).errors == []
+    assert until(lambda: is_listed_by(nodes[1], "gpu-node-1"))
+
+
+def test_an_outdated_service_file_is_a_warning_and_is_renewed(node: Host) -> None:
+    node.write(SERVICE, node.read(SERVICE).replace("gpus=", "gpus=99"))
+    node.restart_avahi()
+
+    found = alone(node)
+
+    assert (found.exit_code, found.errors, found.of("warn")) == (0, [], ["AG503"])
+    assert alone(node, "--fail-on", "warn").exit_code == 1
+    assert mend(node).of("warn") == []
+
+
+# --- the network and the others -------------------------------------------------------------------------
+
+
+@contextmanager
+def undone(host: Host, do: list[str], undo: list[list[str]]) -> Iterator[None]:
+    host.run(do, check=True)
+    try:
+        yield
+    finally:
+        for argv in undo:
+            host.run(argv, check=True)
+        host.restart_avahi()
+
+
+def test_an_interface_that_is_down_is_the_one_error(nodes: Cluster) -> None:
+    second = nodes[1]
+    up = [["ip", "link", "set", "eth0", "up"], ["ip", "route", "replace", "default", "dev", "eth0"]]
+    with undone(second, ["ip", "link", "set", "eth0", "down"], up):
+        found = alone(second)
+
+    assert (found.exit_code, found.errors) == (1, ["AG201"])
+    assert "eth0: is down" in found.says("AG201")
+
+
+def test_an_interface_without_multicast_is_the_one_error(nodes: Cluster) -> None:
+    second = nodes[1]
+    on = [["ip", "link", "set", "eth0", "multicast", "on"]]
+    with undone(second, ["ip", "link", "set", "eth0", "multicast", "off"], on):
+        found = alone(second)
+
+    assert (found.exit_code, found.errors) == (1, ["AG202"])
+
+
+def test_a_peer_whose_cable_is_cut_is_named_and_no_other(nodes: Cluster, node: Host) -> None:
+    assert until(lambda: is_listed_by(node, "gpu-node-2"))
+    nodes[1].cut()
+    try:
+        found = doctor(node)
+    finally:
+        nodes[1].heal()
+
+    assert (found.exit_code, found.errors) == (1, ["AG604"])
+    assert "gpu-node-2" in found.says("AG604") and "gpu-node-3" not in found.says("AG604")
+
+
+def test_a_peer_in_another_subnet_is_named(nodes: Cluster, node: Host) -> None:
+    third = nodes[2]
+    third.run(["ip", "addr", "flush", "dev", "eth0"], check=True)
+    third.run(["ip", "addr", "add", "192.168.99.3/24", "dev", "eth0"], check=True)
+    third.run(["ip", "route", "replace", "default", "dev", "eth0"], check=True)
+    try:
+        third.restart_avahi()
+        assert until(lambda: "192.168.99.3" in node.run(["avahi-browse", "-rpt", "_torch._tcp"]).stdout)
+
+        found = doctor(node)
+
+        # nothing routes back to the other subnet, so it does not answer either
+        assert found.exit_code == 1 and "AG605" in found.errors
+        assert "192.168.99.3" in found.says("AG605") and "gpu-node-2" not in found.says("AG605")
+    finally:
+        third.run(["ip", "addr", "flush", "dev", "eth0"], check=True)
+        third.run(["ip", "addr", "add", f"{third.address}/24", "dev", "eth0"], check=True)
+        third.run(["ip", "route", "replace", "default", "dev", "eth0"], check=True)
+        third.restart_avahi()
+        assert until(lambda: third.address in node.run(["avahi-browse", "-rpt", "_torch._tcp"]).stdout)
+
+
+def test_cloned_disks_are_named(nodes: Cluster, node: Host) -> None:
+    third = nodes[2]
+    third.write("/etc/machine-id", node.read("/etc/machine-id"))
+    third.run(["avahi-gpu", "setup", "--yes"], check=True, timeout=60)
+    try:
+        # for a second or two after a change the old TXT record is in the caches beside the new one
+        assert until(lambda: doctor(node, "--only", "AG606").of("warn") == ["AG606"])
+        found = doctor(node, "--only", "AG606")
+
+        assert found.exit_code == 0
+        assert "gpu-node-3" in found.says("AG606") and "gpu-node-2" not in found.says("AG606")
+    finally:
+        third.write("/etc/machine-id", f"{third.machine_id}\n")
+        third.run(["avahi-gpu", "setup", "--yes"], check=True, timeout=60)
+        assert until(lambda: doctor(node, "--only", "AG606").of("ok") == ["AG606"])
+
+
+# --- who may do what ------------------------------------------------------------------------------------
+
+AS_NOBODY = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+
+
+def as_nobody(host: Host, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return host.run([*AS_NOBODY, "avahi-gpu", "doctor", *arguments], timeout=60, env={"HOME": "/nonexistent"})
+
+
+def test_without_root_it_looks_but_does_not_touch(node: Host) -> None:
+    well = as_nobody(node)
+    node.write(NSSWITCH, node.read(NSSWITCH).replace("mdns4_minimal [NOTFOUND=return] ", ""))
+    broken = node.read(NSSWITCH)
+    ill = as_nobody(node, "--fix", "--yes")
+
+    assert (well.returncode, well.stderr) == (0, ""), well.stdout
+    assert ill.returncode == 4 and "root" in ill.stderr and "Traceback" not in ill.stderr
+    assert node.read(NSSWITCH) == broken
+
+
+def test_fix_asks_and_does_nothing_where_nobody_can_answer(node: Host) -> None:
+    node.write(NSSWITCH, node.read(NSSWITCH).replace("mdns4_minimal [NOTFOUND=return] ", ""))
+    broken = node.read(NSSWITCH)
+
+    asked = node.run(["avahi-gpu", "doctor", "--fix"], timeout=60)
+
+    assert asked.returncode == 2 and "--yes" in asked.stderr
+    assert node.read(NSSWITCH) == broken
+
+
+def test_undo_takes_back_what_fix_did(node: Host) -> None:
+    broken = node.read(NSSWITCH).replace("mdns4_minimal [NOTFOUND=return] ", "")
+    node.run(["avahi-gpu", "undo", "--yes"], check=True, timeout=60)
+    node.run(["avahi-gpu", "setup", "--yes"], check=True, timeout=60)
+    node.run(["rm", "-rf", "/var/lib/avahi-gpu"], check=True)  # from here on the journal is doctor's alone
+    node.write(NSSWITCH, broken)
+    assert mend(node).errors == []
+    assert node.read(NSSWITCH) != broken
+
+    node.run(["avahi-gpu", "undo", "--yes"], check=True, timeout=60)
+
+    assert node.read(NSSWITCH) == broken
+
+
+def test_a_report_tells_the_findings_and_nothing_about_people(node: Host, tmp_path: Path) -> None:
+    node.stop_avahi()
+    file = tmp_path / "report.md"
+    node.write(
+        "/etc/hosts", node.read("/etc/hosts") + "10.0.0.9 nas /home/margaret/share 02:42:ac:11:00:02\n"
+    )
+
+    done = node.run(["avahi-gpu", "doctor", "--report", str(file)], timeout=60, env={"USER": "margaret"})
+
+    text = file.read_text(encoding="utf-8")
+    assert done.returncode == 1
+    assert "**error** AG304" in text and "10.0.0.9 nas" in text
+    assert "margaret" not in text and "02:42" not in text
+    assert node.read("/etc/machine-id").strip() not in text
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--only", "AG999"], ["--ignore", "nonsense"], ["--yes"], ["--report", "/nowhere/at/all"]]
+)
+def test_a_wrong_command_line_is_said(arguments: list[str], node: Host) -> None:
+    done = node.run(["avahi-gpu", "doctor", *arguments], timeout=60)
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("avahi-gpu: ") and "Traceback" not in done.stderr
