@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +41,6 @@ POLL_S = 0.02
 INTERRUPT_GRACE_S = 2.0
 EXIT_BARRIER_S = 300.0  # how long workers that have finished wait for the others; torch's own limit
 SIGNALS_TO_HANDLE = "SIGTERM,SIGINT,SIGHUP,SIGQUIT"  # torch's own default, where it has no option for it
-BARRIER_SLICE_S = 1.0  # between two looks at whether the others are still there
 
 
 class LaunchRendezvous(AvahiRendezvous):
@@ -116,12 +114,8 @@ class LaunchAgent(LocalElasticAgent):  # type: ignore[misc]  # torch is not look
         with suppress(torch.distributed.DistError):
             group.store.set(f"finished/{group.group_rank}", "1")
             keys = [f"finished/{rank}" for rank in range(group.group_world_size)]
-            while not self.node.over and time.monotonic() < deadline:
-                try:
-                    group.store.wait(keys, timedelta(seconds=BARRIER_SLICE_S))
-                except torch.distributed.DistStoreError:
-                    continue
-                return
+            while not (self.node.over or group.store.check(keys)) and time.monotonic() < deadline:
+                time.sleep(POLL_S)
 
     def _round_ends_within(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds
