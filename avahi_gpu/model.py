@@ -165,6 +165,7 @@ class DaemonState:
     host_name: str = ""  # the name it publishes, without .local
     domain: str = ""
     config_path: str = "/etc/avahi/avahi-daemon.conf"
+    enabled: bool | None = None  # systemd starts it at boot; None: no systemd, or it did not tell
 
 
 @dataclass(frozen=True)

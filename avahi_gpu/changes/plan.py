@@ -112,7 +112,8 @@ def _foresee_daemon(daemon: DaemonState, argv: tuple[str, ...]) -> DaemonState:
     if any(word.startswith("dbus") for word in argv):
         return replace(daemon, bus_reachable=True, bus_error="")
     if any(word.startswith("avahi-daemon") for word in argv) and "--kill" not in argv:
-        return replace(daemon, on_bus=True, server_state=RUNNING)
+        enabled = True if "enable" in argv else daemon.enabled
+        return replace(daemon, on_bus=True, server_state=RUNNING, enabled=enabled)
     return daemon
 
 

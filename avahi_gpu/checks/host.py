@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from avahi_gpu.checks import fixes
-from avahi_gpu.checks.outcome import Outcome, error, ok, unknown, warn
+from avahi_gpu.checks.outcome import Outcome, error, ok, skip, unknown, warn
 from avahi_gpu.checks.registry import check
 from avahi_gpu.model import Facts
 
@@ -88,3 +88,22 @@ def machine_id(facts: Facts) -> Outcome:
         "/etc/machine-id is missing or empty, so peers know this node by its host name only",
         hint="run as root: systemd-machine-id-setup, or dbus-uuidgen --ensure=/etc/machine-id",
     )
+
+
+@check(
+    "AG307",
+    slug="avahi-at-boot",
+    area="host",
+    says="avahi-daemon starts at boot",
+    needs=("AG302",),
+    setup=True,
+)
+def avahi_at_boot(facts: Facts) -> Outcome:
+    """Running now is not enough for a node that is to be found after a power cut."""
+    if facts.init != "systemd":
+        return skip("there is no systemd here: how daemons start at boot is not known")
+    if facts.daemon.enabled is None:
+        return unknown("systemd did not tell whether it starts avahi-daemon")
+    if not facts.daemon.enabled:
+        return warn("avahi-daemon does not start at boot", fix=fixes.start_avahi(facts))
+    return ok()

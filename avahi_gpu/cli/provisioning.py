@@ -143,7 +143,7 @@ def _prove(
     told = False
     while True:
         findings = [*(run_checks(facts, proof) if proof else ()), *setup_findings(facts, order.areas)]
-        wrong = {f.id: f for f in findings if f.verdict in ("error", "unknown")}
+        wrong = {f.id: f for f in findings if _is_wrong(f)}
         foreign = {id for id, f in wrong.items() if order.areas and f.area not in order.areas}
         if not (wrong.keys() & PASSING - foreign) or time.monotonic() >= deadline:
             for id in foreign:
@@ -156,6 +156,10 @@ def _prove(
             told = True
         time.sleep(PROOF_AGAIN_S)
         facts = read(facts)
+
+
+def _is_wrong(finding: Finding) -> bool:
+    return finding.verdict == "error" or (finding.verdict == "unknown" and finding.id in PASSING)
 
 
 def _report(order: Order, made: Sequence[Change], facts: Facts, wrong: Sequence[Finding]) -> Result:

@@ -9,11 +9,26 @@ from avahi_gpu.host.system import System
 PID_FILE = "/run/avahi-daemon/pid"
 DEFAULT_CONFIG = "/etc/avahi/avahi-daemon.conf"
 PROGRAM = "avahi-daemon"
+UNIT = "avahi-daemon.service"
+ASK_SYSTEMD_S = 5.0  # it reads files and answers in ten milliseconds
 
 
 def read_init(system: System) -> Literal["systemd", "other"]:
     """Return what PID 1 is, as sd_booted(3) finds it out."""
     return "systemd" if system.is_folder("/run/systemd/system") else "other"
+
+
+def read_enabled(system: System) -> bool | None:
+    """Return whether systemd starts avahi-daemon at boot; None without systemd, or where it does not tell."""
+    if read_init(system) != "systemd":
+        return None
+    return parse_enabled(system.run(["systemctl", "is-enabled", UNIT], ASK_SYSTEMD_S).stdout)
+
+
+def parse_enabled(text: str) -> bool | None:
+    """Return what ``systemctl is-enabled`` says (systemctl(1)); None for a unit that it does not know."""
+    word = text.strip()
+    return None if word in ("", "not-found", "bad") else word not in ("disabled", "masked", "masked-runtime")
 
 
 def find_avahi(system: System) -> int | None:

@@ -87,16 +87,18 @@ async def gather_facts(
     interfaces = await asyncio.to_thread(net.read_interfaces)
     manager = packages.find_manager(system)
     hostname = platform.node()
-    lan, installed, hardware, kernel_name = await asyncio.gather(
+    lan, installed, hardware, kernel_name, enabled = await asyncio.gather(
         read_lan(system, interfaces, with_peers=with_peers),
         asyncio.to_thread(packages.read_installed, system, manager),
         asyncio.to_thread(read_hardware, system, python, known),
         asyncio.to_thread(nss.lookup, system, hostname),
+        asyncio.to_thread(daemons.read_enabled, system),
     )
     daemon = replace(
         lan.daemon,
         installed=system.find_program(daemons.PROGRAM) is not None,
         pid=lan.daemon.pid or daemons.find_avahi(system),
+        enabled=enabled,
     )
     daemon = replace(daemon, config_path=daemons.read_config_path(system, daemon.pid))
     machine_id = node.read_machine_id(system)

@@ -5,6 +5,7 @@ No GPU, no driver and no torch are normal. Nothing here imports torch.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import queue
 import sys
@@ -134,7 +135,8 @@ def _ask_nvml() -> Answer:
     except Exception as fault:
         return (), "", "", f"NVML: {fault}"
     finally:
-        pynvml.nvmlShutdown()
+        with contextlib.suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
 
 
 def _read_gpu(number: int) -> Gpu | str:

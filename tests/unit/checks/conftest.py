@@ -90,6 +90,7 @@ def healthy() -> Facts:
             installed=True,
             bus_reachable=True,
             on_bus=True,
+            enabled=True,
             pid=77,
             version="0.8",
             server_state=2,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from avahi_gpu.checks.host import avahi_installed, avahi_running, machine_id, system_bus
+from avahi_gpu.checks.host import avahi_at_boot, avahi_installed, avahi_running, machine_id, system_bus
 from avahi_gpu.model import Facts
 
 
@@ -108,3 +108,17 @@ def test_an_untold_state_is_unknown(healthy: Facts) -> None:
 def test_a_missing_machine_id_is_a_warning(healthy: Facts) -> None:
     assert machine_id(replace(healthy, machine_id="")).verdict == "warn"
     assert machine_id(healthy).verdict == "ok"
+
+
+@pytest.mark.parametrize(("enabled", "verdict"), [(True, "ok"), (False, "warn"), (None, "unknown")])
+def test_a_daemon_that_runs_must_also_start_at_boot(
+    enabled: bool | None, verdict: str, healthy: Facts
+) -> None:
+    found = avahi_at_boot(with_daemon(healthy, enabled=enabled))
+
+    assert found.verdict == verdict
+    assert bool(found.fix) == (verdict == "warn")
+
+
+def test_without_systemd_nobody_knows_what_starts_at_boot(healthy: Facts) -> None:
+    assert avahi_at_boot(replace(healthy, init="other")).verdict == "skip"

@@ -65,6 +65,22 @@ def test_systemd_is_told_by_its_folder(system: System) -> None:
     assert daemons.read_init(system) == "systemd"
 
 
+@pytest.mark.parametrize(
+    ("text", "enabled"),
+    [
+        ("enabled\n", True),
+        ("static\n", True),
+        ("linked\n", True),
+        ("disabled\n", False),
+        ("masked\n", False),
+        ("not-found\n", None),
+        ("", None),
+    ],
+)
+def test_what_systemd_says_of_the_next_boot(text: str, enabled: bool | None) -> None:
+    assert daemons.parse_enabled(text) is enabled
+
+
 def test_a_stale_pid_file_names_nobody(system: System) -> None:
     put(system, "/run/avahi-daemon/pid", b"4711\n")
     put(system, "/proc/4711/comm", b"bash\n")
