@@ -10,6 +10,7 @@ import inspect
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -36,6 +37,7 @@ from avahi_gpu.rendezvous.node import Node
 # the failing node itself waits as long before it gives up, so that everybody hears of it
 WHOSE_FAILURE_S = 1.0
 POLL_S = 0.02
+OWN_LOGS = str(Path(tempfile.gettempdir()) / "torchelastic_")  # where torch puts logs that nobody asked for
 # a worker that sits in a collective operation with a dead peer does not see Ctrl-C; people at a terminal wait
 # no longer than this
 INTERRUPT_GRACE_S = 2.0
@@ -178,10 +180,13 @@ def train(arguments: Sequence[str], node: Node, job: str, begun: Callable[[], No
     metrics.initialize_metrics(metrics.MetricsConfig(config.metrics_cfg))
     try:
         result = agent.run()
+        events.record(agent.get_event_succeeded(), config.event_log_handler)
+        return tuple(describe_failure(rank, failure) for rank, failure in result.failures.items())
     except SignalException as stopped:
         raise Stopped(int(stopped.sigval)) from None
-    events.record(agent.get_event_succeeded(), config.event_log_handler)
-    return tuple(describe_failure(rank, failure) for rank, failure in result.failures.items())
+    finally:
+        if config.logs_specs.root_log_dir.startswith(OWN_LOGS):
+            sweep(Path(config.logs_specs.root_log_dir))
 
 
 def read_arguments(arguments: Sequence[str]) -> tuple[Any, Any, list[str]]:
@@ -195,6 +200,17 @@ def read_arguments(arguments: Sequence[str]) -> tuple[Any, Any, list[str]]:
 def tied(program: str, words: Sequence[str]) -> tuple[str, list[str]]:
     """Return the command that runs ``program`` so that it dies with this process."""
     return sys.executable, ["-I", "-S", str(Path(tether.__file__)), str(os.getpid()), program, *words]
+
+
+def sweep(folder: Path) -> None:
+    """Remove the folder that torch makes for every run and never removes, unless there are logs in it."""
+    with suppress(OSError):
+        for path in sorted(folder.rglob("*"), reverse=True):  # what is in a folder comes before it
+            if path.name == "error.json":
+                path.unlink()
+            elif path.is_dir():
+                path.rmdir()
+        folder.rmdir()
 
 
 def describe_failure(rank: int, failure: Any) -> Failure:

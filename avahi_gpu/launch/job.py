@@ -99,8 +99,15 @@ def run_job(request: Request, skills: Skills, display: Display) -> Ending:
     Raises AvahiGpuError where it cannot even be started here, KeyboardInterrupt and Stopped.
     """
     progress = Progress(request, display)
+    settings = settings_of(request, skills)
+    if not settings.terms.majority:
+        enough = request.max_nodes // 2 + 1
+        display.event(
+            f"warning: where the network breaks apart, two groups of {request.min_nodes} could both go on; "
+            f"with --nnodes {enough}:{request.max_nodes} only one can"
+        )
     with signals_raised():
-        node = Node.start(settings_of(request, skills), progress.hear)
+        node = Node.start(settings, progress.hear)
         goodbye = ("left", "")
         try:
             node.want()

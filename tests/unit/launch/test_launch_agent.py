@@ -133,3 +133,16 @@ def test_a_program_that_is_not_there_is_a_sentence() -> None:
         127,
         "avahi-gpu: cannot run no-such: No such file or directory\n",
     )
+
+
+def test_torchs_own_folder_is_swept_unless_it_holds_logs(agent: object, tmp_path: Path) -> None:
+    empty, full = tmp_path / "empty", tmp_path / "full"
+    for folder in (empty, full):
+        (folder / "job_1" / "attempt_0" / "0").mkdir(parents=True)
+        (folder / "job_1" / "attempt_0" / "0" / "error.json").write_text("{}")
+    log = full / "job_1" / "attempt_0" / "0" / "stdout.log"
+    log.write_text("loss 0.1")
+    for folder in (empty, full):
+        agent.sweep(folder)  # type: ignore[attr-defined]
+    assert not empty.exists()
+    assert log.read_text() == "loss 0.1"
