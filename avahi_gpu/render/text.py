@@ -23,10 +23,17 @@ def printable(text: str, limit: int = PRINTABLE_LIMIT) -> str:
     return shown + ("…" if len(text) > limit else "")
 
 
+class _Console(Console):
+    """rich's own answer to a reader that has gone is exit code 1; ``cli.outcome`` knows a better one."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def console(stream: TextIO | None = None) -> Console:
     """Return a console on ``stream`` (stdout by default) that neither wraps nor highlights on a pipe."""
     stream = stream or sys.stdout
-    return Console(file=stream, highlight=False, soft_wrap=not stream.isatty(), emoji=False, markup=False)
+    return _Console(file=stream, highlight=False, soft_wrap=not stream.isatty(), emoji=False, markup=False)
 
 
 def describe_error(error: AvahiGpuError) -> str:

@@ -1,0 +1,251 @@
+"""What programs may rely on: the JSON of every command, and the exit codes, from real runs on real hosts."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.contract.shape import mismatch
+from tests.lab.cluster import Cluster, cluster
+from tests.lab.host import Host
+
+pytestmark = pytest.mark.lab
+
+NOBODY = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+
+VERDICT = ("ok", "info", "warn", "error", "skip", "unknown")
+AREA = ("names", "network", "host", "gpu", "service", "cluster")
+ERROR = {"code": str, "message": str, "hint": str}
+FINDING = {
+    "id": str,
+    "slug": str,
+    "area": AREA,
+    "verdict": VERDICT,
+    "says": str,
+    "evidence": [str],
+    "fix": (None, {"title": str, "commands": [str]}),
+}
+VERSIONS = {"python": str, "torch": str, "cuda": str, "nccl": str, "driver": str}
+PEER = {
+    "id": str,
+    "name": str,
+    "host": str,
+    "address": (str, None),
+    "interface": (str, None),
+    "port": int,
+    "alive": (True, False, None),
+    "self": bool,
+    "cluster": str,
+    "gpus": int,
+    "gpu": str,
+    "vram_mib": [int],
+    "versions": VERSIONS,
+}
+CHANGE = (
+    {"kind": "file", "path": str, "diff": str},
+    {"kind": ("package", "daemon"), "argv": [str], "diff": str},
+)
+DATA: dict[str, Any] = {
+    "doctor": {"findings": [FINDING]},
+    "peers": {"peers": [PEER]},
+    "setup": {"changes": [CHANGE], "changed": bool},
+    "undo": {"changes": [CHANGE], "changed": bool, "kept": [str]},
+}
+
+
+def envelope_of(command: str, data: Any) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "command": command,
+        "status": ("ok", "partial", "error"),
+        "exit_code": int,
+        "data": (data, {}),
+        "errors": [ERROR],
+    }
+
+
+def ask(host: Host, *arguments: str, before: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Run a command with ``--json`` and hold its output to the promise."""
+    done = host.run([*before, "avahi-gpu", *arguments, "--json"], timeout=90)
+    assert "Traceback" not in done.stderr, done.stderr
+    assert done.stdout.endswith("}\n") and done.stdout.count("\n") == 1, done.stdout
+    envelope: dict[str, Any] = json.loads(done.stdout)
+    assert mismatch(envelope, envelope_of(arguments[0], DATA[arguments[0]])) == ""
+    assert envelope["exit_code"] == done.returncode
+    assert envelope["status"] == "ok" or envelope["exit_code"] != 0 or envelope["errors"]
+    return envelope
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Cluster]:
+    """gpu-node-1, set up, and gpu-node-2, where avahi-daemon does not even run."""
+    with cluster(2, bare=True) as hosts:
+        hosts[0].run(["avahi-gpu", "setup", "--yes"], check=True, timeout=90)
+        yield hosts
+
+
+# --- the helper can fail --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "shape"),
+    [
+        ({"a": 1}, {"a": str}),
+        ({"a": 1, "b": 2}, {"a": int}),
+        ({}, {"a": int}),
+        ([1, "x"], [int]),
+        (True, int),
+        (1, True),
+        ("x", ("y", None)),
+        (None, {}),
+    ],
+)
+def test_a_wrong_shape_is_told(value: object, shape: object) -> None:
+    assert mismatch(value, shape).startswith("$")
+
+
+# --- JSON -----------------------------------------------------------------------------------------------
+
+
+def test_doctor_of_a_node(lab: Cluster) -> None:
+    told = ask(lab[0], "doctor")
+
+    assert (told["status"], told["exit_code"], told["errors"]) == ("ok", 0, [])
+    assert all(re.fullmatch(r"AG[1-6]\d\d", f["id"]) for f in told["data"]["findings"])
+
+
+def test_doctor_of_a_machine_that_is_no_node_has_fixes(lab: Cluster) -> None:
+    told = ask(lab[1], "doctor")
+
+    assert (told["status"], told["exit_code"]) == ("partial", 1)
+    fixes = [f["fix"] for f in told["data"]["findings"] if f["verdict"] == "error"]
+    assert fixes and any(fix["commands"] for fix in fixes)
+
+
+def test_peers_of_a_node(lab: Cluster) -> None:
+    told = ask(lab[0], "peers")
+
+    assert (told["status"], told["exit_code"]) == ("ok", 0)
+    (peer,) = told["data"]["peers"]
+    assert (peer["name"], peer["self"], peer["address"]) == ("gpu-node-1", True, lab[0].address)
+    assert re.fullmatch(r"[0-9a-f]{12}", peer["id"])
+
+
+def test_peers_without_avahi_is_an_error_with_a_code(lab: Cluster) -> None:
+    told = ask(lab[1], "peers")
+
+    assert (told["status"], told["exit_code"], told["data"]) == ("error", 1, {})
+    assert [e["code"] for e in told["errors"]] == ["avahi-unavailable"]
+    assert told["errors"][0]["hint"]
+
+
+def test_too_few_peers_are_told_with_those_who_are_there(lab: Cluster) -> None:
+    told = ask(lab[0], "peers", "--expect", "5", "--timeout", "0.5")
+
+    assert (told["status"], told["exit_code"]) == ("partial", 3)
+    assert [e["code"] for e in told["errors"]] == ["too-few-peers"]
+    assert len(told["data"]["peers"]) == 1
+
+
+def test_setup_check_of_a_node_and_of_a_bare_machine(lab: Cluster) -> None:
+    node = ask(lab[0], "setup", "--check")
+    bare = ask(lab[1], "setup", "--check")
+
+    assert (node["status"], node["exit_code"]) == ("ok", 0)
+    assert node["data"] == {"changes": [], "changed": False}
+    assert (bare["status"], bare["exit_code"], bare["data"]["changed"]) == ("ok", 5, False)
+    assert {c["kind"] for c in bare["data"]["changes"]} == {"file", "daemon"}
+
+
+def test_undo_of_a_machine_that_nobody_touched(lab: Cluster) -> None:
+    told = ask(lab[1], "undo")
+
+    assert (told["exit_code"], told["data"]) == (0, {"changes": [], "changed": False, "kept": []})
+
+
+@pytest.mark.parametrize("arguments", [("setup", "--yes"), ("undo", "--yes"), ("doctor", "--fix", "--yes")])
+def test_who_is_not_root_is_told_so(arguments: tuple[str, ...], lab: Cluster) -> None:
+    told = ask(lab[1], *arguments, before=NOBODY)
+
+    assert (told["status"], told["exit_code"]) == ("error", 4)
+    assert [e["code"] for e in told["errors"]] == ["needs-root"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("setup", "--only", "nonsense"),
+        ("setup",),  # changes are wanted, and nobody can be asked
+        ("doctor", "--only", "AG999"),
+        ("doctor", "--fix"),
+        ("peers", "--expect", "0"),
+        ("peers", "--format", "nonsense"),
+    ],
+)
+def test_a_misuse_is_told_with_its_code(arguments: tuple[str, ...], lab: Cluster) -> None:
+    told = ask(lab[1], *arguments)
+
+    assert (told["status"], told["exit_code"], told["data"]) == ("error", 2, {})
+    assert [e["code"] for e in told["errors"]] == ["usage"]
+
+
+# --- exit codes and streams -----------------------------------------------------------------------------
+
+
+def run(host: Host, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return host.run(["avahi-gpu", *arguments], timeout=90)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("--version",), 0),
+        (("doctor", "--list"), 0),
+        (("explain", "AG104"), 0),
+        (("explain", "AG999"), 2),
+        (("nonsense",), 2),
+        (("doctor", "--nonsense"), 2),
+        (("doctor",), 1),
+        (("peers",), 1),
+        (("setup", "--check"), 5),
+        (("launch", "--nnodes", "0", "x.py"), 2),
+        (("launch", "--nnodes", "2", "/nowhere/x.py"), 2),
+        (("launch", "--nnodes", "2", "examples/allreduce.py"), 125),  # no avahi-daemon here
+    ],
+)
+def test_exit_codes(arguments: tuple[str, ...], code: int, lab: Cluster) -> None:
+    done = run(lab[1], *arguments)
+
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_ctrl_c_ends_with_130_and_no_traceback(lab: Cluster) -> None:
+    watching = lab[0].follow(["avahi-gpu", "peers", "--watch"])
+    watching.wait_for("gpu-node-1")
+
+    watching.ctrl_c()
+
+    assert watching.wait() == 128 + signal.SIGINT
+    assert "Traceback" not in watching.output
+
+
+def test_errors_go_to_stderr_and_say_what_to_do(lab: Cluster) -> None:
+    done = run(lab[1], "peers")
+
+    assert done.stdout == ""
+    what_is, what_to_do = done.stderr.splitlines()
+    assert what_is.startswith("avahi-gpu: ") and what_to_do.startswith("  ")
+
+
+def test_a_reader_that_goes_early_is_no_error(lab: Cluster) -> None:
+    done = lab[0].run(["bash", "-c", "avahi-gpu doctor --list | head -1; echo ${PIPESTATUS[0]}"], timeout=60)
+
+    assert done.stdout.splitlines()[-1] == "0"
+    assert done.stderr == ""
