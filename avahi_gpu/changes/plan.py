@@ -98,14 +98,17 @@ def _foresee_packages(facts: Facts, argv: tuple[str, ...]) -> Facts:
     packages = dict(facts.packages)
     modules = dict(facts.nss_modules)
     daemon = facts.daemon
+    conf = facts.avahi_conf
     for name in argv:
         if name in packages:
             packages[name] = True
         if name in ("avahi", "avahi-daemon"):
             daemon = replace(daemon, installed=True)
+            if not conf.exists:  # the package brings one along that works
+                conf = replace(conf, content=b"", mode=0o644, uid=0, gid=0, error="")
         if "nss-mdns" in name:
             modules = {m: True if m.startswith("mdns") else there for m, there in modules.items()}
-    return replace(facts, packages=packages, nss_modules=modules, daemon=daemon)
+    return replace(facts, packages=packages, nss_modules=modules, daemon=daemon, avahi_conf=conf)
 
 
 def _foresee_daemon(daemon: DaemonState, argv: tuple[str, ...]) -> DaemonState:

@@ -166,7 +166,7 @@ def _report(order: Order, made: Sequence[Change], facts: Facts, wrong: Sequence[
     errors = tuple(_error_of(f) for f in wrong)
     if not errors:
         order.out.print("done" if order.areas else _describe_node(facts))
-        if made:
+        if any(c.kind == "file" for c in made):
             order.out.print("avahi-gpu undo puts every file back.")
     return Result(
         "setup",

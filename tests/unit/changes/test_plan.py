@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import avahi_gpu.checks  # noqa: F401  registers them
 from avahi_gpu.changes.plan import foresee, next_step, plan, plan_all
+from avahi_gpu.checks.registry import setup_findings
 from avahi_gpu.model import Change, Facts, Finding, Fix, Verdict
 from tests.unit.changes.facts import bare_facts
 
@@ -114,3 +116,19 @@ def test_foreseeing_a_removal_leaves_no_file() -> None:
     facts = foresee(bare_facts(), [Change("file", "remove", "/etc/nsswitch.conf", None)])
 
     assert not facts.nsswitch.exists
+
+
+def test_the_checks_themselves_are_seen_through_to_the_end() -> None:
+    """Packages, the hosts line, the service file, the daemon: all is shown before the first is made."""
+    changes, _ = plan_all(bare_facts(), setup_findings)
+
+    assert [c.kind for c in changes] == ["package", "file", "file", "daemon"]
+    assert set(changes[0].argv[-2:]) == {"avahi-daemon", "libnss-mdns"}
+    assert {c.path for c in changes[1:3]} == {"/etc/nsswitch.conf", "/etc/avahi/services/torch.service"}
+    assert changes[3].argv == ("avahi-daemon", "--daemonize")
+
+
+def test_with_systemd_the_daemon_is_enabled_too() -> None:
+    changes, _ = plan_all(replace(bare_facts(), init="systemd"), setup_findings)
+
+    assert changes[-1].argv == ("systemctl", "enable", "--now", "avahi-daemon.service")
