@@ -13,8 +13,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -179,7 +179,8 @@ def train(arguments: Sequence[str], node: Node, job: str, begun: Callable[[], No
     os.environ["TORCHELASTIC_SIGNALS_TO_HANDLE"] = given.get("signals_to_handle", SIGNALS_TO_HANDLE)
     metrics.initialize_metrics(metrics.MetricsConfig(config.metrics_cfg))
     try:
-        result = agent.run()
+        with handlers_restored():
+            result = agent.run()
         events.record(agent.get_event_succeeded(), config.event_log_handler)
         return tuple(describe_failure(rank, failure) for rank, failure in result.failures.items())
     except SignalException as stopped:
@@ -187,6 +188,18 @@ def train(arguments: Sequence[str], node: Node, job: str, begun: Callable[[], No
     finally:
         if config.logs_specs.root_log_dir.startswith(OWN_LOGS):
             sweep(Path(config.logs_specs.root_log_dir))
+
+
+@contextmanager
+def handlers_restored() -> Iterator[None]:
+    """Put the signal handlers back at the end of the block: torch leaves its own behind."""
+    before = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            if signal.getsignal(number) is not handler:
+                signal.signal(number, handler)
 
 
 def read_arguments(arguments: Sequence[str]) -> tuple[Any, Any, list[str]]:
