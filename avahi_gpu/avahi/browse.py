@@ -12,9 +12,10 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
-from avahi_gpu.avahi.bus import Avahi, Remote
+from avahi_gpu.avahi.bus import Avahi
 from avahi_gpu.avahi.names import ANY, IPV4, IPV6, RESULT_LOCAL, SERVER_PATH, UNKNOWN_METHOD, avahi_missing
 from avahi_gpu.avahi.places import Place, Places, is_final
+from avahi_gpu.avahi.remote import Remote
 from avahi_gpu.avahi.signals import Signal
 from avahi_gpu.errors import AvahiCallFailed, AvahiUnavailable, BusError, ResolveTimeout
 from avahi_gpu.model import DOMAIN, Service

@@ -23,6 +23,7 @@ from avahi_gpu.avahi.names import (
     avahi_missing,
     error_of,
 )
+from avahi_gpu.avahi.remote import Remote
 from avahi_gpu.avahi.signals import Inbox, Router, Signal
 from avahi_gpu.errors import AvahiUnavailable, BusError, BusUnavailable, DeadlineExceeded
 
@@ -76,35 +77,6 @@ class _Connection(MessageBus):  # type: ignore[misc]  # dbus-next is not typed
         for thing in ("_stream", "_sock"):
             with contextlib.suppress(AttributeError, OSError, ValueError):
                 getattr(self, thing).close()
-
-
-class Remote:
-    """An object that Avahi made for us: its calls and signals, until it is freed or its daemon goes."""
-
-    def __init__(self, avahi: Avahi, inbox: Inbox, path: str, interface: str) -> None:
-        self._avahi = avahi
-        self._inbox = inbox
-        self.path = path
-        self.interface = interface
-
-    @property
-    def gone(self) -> bool:
-        """Whether the daemon that made it has gone, and the object with it."""
-        return self._inbox.ended is not None
-
-    async def call(self, member: str, signature: str = "", *body: Any) -> list[Any]:
-        """Call a method of the object. Raises a BusError."""
-        if self._inbox.ended is not None:  # a new daemon may give its path to another object
-            raise self._inbox.ended
-        return await self._avahi.call(self.path, self.interface, member, signature, *body)
-
-    async def next_signal(self) -> Signal:
-        """Wait for the next signal of the object. Raises a BusError once its daemon has gone."""
-        return await self._inbox.get()
-
-    def listen(self, path: str) -> None:
-        """Take the signals of another path in the same order, those of the server say."""
-        self._inbox.listen(path)
 
 
 class Avahi:
@@ -207,7 +179,7 @@ class Avahi:
         (path,) = await self.call(SERVER_PATH, server, member, signature, *body)
         inbox = Inbox(self._router)
         inbox.listen(path)
-        remote = Remote(self, inbox, path, kind)
+        remote = Remote(self.call, inbox, path, kind)
         try:
             yield remote
         finally:

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Sequence
 from types import TracebackType
 
-from avahi_gpu.avahi.bus import Avahi, Remote
+from avahi_gpu.avahi.bus import Avahi
 from avahi_gpu.avahi.names import (
     ANY,
     CLASS_IN,
@@ -28,6 +28,7 @@ from avahi_gpu.avahi.names import (
     TYPE_TXT,
 )
 from avahi_gpu.avahi.records import encode_name, encode_srv, encode_txt, escape_label, split_name
+from avahi_gpu.avahi.remote import Remote
 from avahi_gpu.errors import AvahiCallFailed, BusError, NameCollision
 from avahi_gpu.model import DOMAIN
 
