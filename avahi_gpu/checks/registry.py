@@ -126,10 +126,8 @@ def _judge(
             _judge(_checks[need], facts, ignored, findings, causes)
     cause = next((causes[need] for need in one.needs if need in causes), None)
     if cause is not None:
-        why = findings[cause]
-        findings[one.id] = Finding(
-            one.id, one.slug, one.area, "skip", f"not asked, because of {cause}: {why.says}"
-        )
+        says = f"not asked, because of {cause} ({_checks[cause].slug})"
+        findings[one.id] = Finding(one.id, one.slug, one.area, "skip", says)
         causes[one.id] = cause
         return
     outcome = _ask(one, facts)

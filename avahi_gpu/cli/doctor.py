@@ -209,7 +209,7 @@ class Doctor:
         lasting = {f.id for f in findings if f.verdict in UNSETTLED and f.fix is None}
         facts, findings = self._settled(facts, lasting, patience_s=0.0 if errors else SETTLE_S)
         order.out.print("\nAsked again:")
-        show_findings([f for f in findings if f.verdict in ("error", "warn", "unknown")], order.out)
+        show_findings(findings, order.out, brief=True)
         return facts, findings, errors
 
     def _settled(self, facts: Facts, lasting: set[str], patience_s: float) -> tuple[Facts, list[Finding]]:

@@ -14,6 +14,7 @@ from avahi_gpu.render.text import printable
 
 # in the order in which they are shown: what matters most stands last, just above the prompt
 ORDER: tuple[Verdict, ...] = ("ok", "skip", "unknown", "info", "warn", "error")
+CALM: frozenset[Verdict] = frozenset({"ok", "skip", "info"})
 _STYLES: dict[Verdict, str] = {
     "ok": "green",
     "skip": "dim",
@@ -25,11 +26,14 @@ _STYLES: dict[Verdict, str] = {
 _LIMIT = 400  # characters of one line that holds words from outside
 
 
-def show_findings(findings: Sequence[Finding], console: Console) -> None:
-    """Print one line a finding, with evidence and advice below those that need a reader; errors last."""
+def show_findings(findings: Sequence[Finding], console: Console, *, brief: bool = False) -> None:
+    """Print one line a finding, with evidence and advice below those that need a reader; errors last.
+
+    With ``brief`` only what needs a reader is shown; the last line is the verdict on all of them.
+    """
     for verdict in ORDER:
         for finding in findings:
-            if finding.verdict == verdict:
+            if finding.verdict == verdict and not (brief and verdict in CALM):
                 _show(finding, console)
     console.print(summarize(findings), style="bold")
 

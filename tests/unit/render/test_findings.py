@@ -67,3 +67,13 @@ def test_a_monitoring_line_has_the_codes_of_its_guidelines() -> None:
     assert [nagios_line(f)[1] for f in ([OK], [OK, WARN], [WARN, ERROR], [])] == [0, 1, 2, 3]
     assert nagios_line([OK, ERROR])[0].startswith("AVAHI-GPU CRITICAL - ")
     assert nagios_line([ERROR])[0].count("|") == 1
+
+
+def test_the_second_look_shows_what_needs_a_reader_and_judges_all() -> None:
+    stream = io.StringIO()
+
+    show_findings([OK, WARN], Console(file=stream, width=200), brief=True)
+
+    lines = stream.getvalue().splitlines()
+    assert lines[0].split()[:2] == ["warn", "AG106"]
+    assert lines[-1].startswith("1 warning (1 fine): ")
