@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 
 from avahi_gpu.checks.outcome import Outcome, error, info, ok, unknown, warn
 from avahi_gpu.checks.registry import check
+from avahi_gpu.files import etc_hosts, resolv_conf
 from avahi_gpu.model import Facts
 
 # an mDNS answer takes milliseconds from the cache and a quarter of a second from the network; what takes
@@ -24,7 +24,7 @@ def hosts_loopback(facts: Facts) -> Outcome:
         return unknown("nobody looked the host name up")
     if not lookup.addresses:
         return info(f"the bare host name {facts.hostname} does not resolve ({lookup.error})")
-    if any(_is_loopback(a) for a in lookup.addresses):
+    if any(etc_hosts.is_loopback(a) for a in lookup.addresses):
         return info(
             f"the bare host name {facts.hostname} means {', '.join(lookup.addresses)}: no peer reaches that",
             _lines_with(facts.etc_hosts.content, facts.hostname),
@@ -53,14 +53,14 @@ def own_name_resolves(facts: Facts) -> Outcome:
             if lookup.elapsed_s > SLOW_LOOKUP_S
             else "a DNS server that claims the domain local, or nscd's old answers, can be the cause",
         )
-    if all(_is_loopback(a) for a in lookup.addresses):
+    if all(etc_hosts.is_loopback(a) for a in lookup.addresses):
         return error(
             f"{lookup.name} means {', '.join(lookup.addresses)}, which no peer can reach",
             _lines_with(facts.etc_hosts.content, lookup.name),
             hint="take the .local name out of /etc/hosts: Avahi answers for it",
         )
     own = {a.ip.partition("%")[0] for i in facts.interfaces if i.link != "loopback" for a in i.addresses}
-    foreign = [a for a in lookup.addresses if a.partition("%")[0] not in own and not _is_loopback(a)]
+    foreign = [a for a in lookup.addresses if a.partition("%")[0] not in own and not etc_hosts.is_loopback(a)]
     if own and foreign:
         return error(
             f"{lookup.name} means {', '.join(foreign)}, which is no address of this machine",
@@ -122,10 +122,10 @@ def published_name(facts: Facts) -> Outcome:
     )
 
 
-def nameservers(resolv_conf: bytes | None) -> list[str]:
-    """Return the name servers of a resolv.conf in their order (resolv.conf(5))."""
-    text = (resolv_conf or b"").decode("utf-8", "replace")
-    return re.findall(r"^nameserver[ \t]+(\S+)", text, re.MULTILINE)
+def nameservers(content: bytes | None) -> tuple[str, ...]:
+    """Return the name servers that a resolv.conf names; without any glibc asks 127.0.0.1, which is nobody."""
+    text = (content or b"").decode("utf-8", "replace")
+    return resolv_conf.parse(text).nameservers if "nameserver" in text else ()
 
 
 def _nameservers_say(facts: Facts) -> list[str]:
@@ -157,19 +157,7 @@ def _split_number(name: str) -> tuple[str, int | None]:
     return found[1], int(found[2])
 
 
-def _is_loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
-    except ValueError:
-        return False
-
-
 def _lines_with(content: bytes | None, name: str) -> list[str]:
-    """Return the lines of /etc/hosts that name ``name``, numbered, at most three."""
-    lines = (content or b"").decode("utf-8", "replace").splitlines()
-    hits = [
-        f"/etc/hosts:{number}: {' '.join(line.split())}"
-        for number, line in enumerate(lines, 1)
-        if name.lower() in (word.lower() for word in line.partition("#")[0].split()[1:])
-    ]
-    return hits[:3]
+    """Return the lines of /etc/hosts that name ``name``, at most three."""
+    entries = etc_hosts.find(etc_hosts.parse((content or b"").decode("utf-8", "replace")), name)
+    return [f"{etc_hosts.PATH}:{e.line}: {e.address} {' '.join(e.names)}" for e in entries[:3]]

@@ -79,7 +79,7 @@ class Order:
 def command(  # noqa: PLR0917  typer takes options as parameters
     peers: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PEER]…", help="Nodes that must be there; the others are left out."),
+        typer.Argument(metavar="PEER", help="Nodes that must be there; the others are left out."),
     ] = None,
     fix: Annotated[
         bool, typer.Option("--fix", help="Mend what can be mended; avahi-gpu undo takes it back.")
