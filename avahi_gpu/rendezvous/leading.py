@@ -36,6 +36,10 @@ class Leading:
             core.send(link.conn, m.Refuse(refusal, final=True))
             core.drop(link.conn)
             return
+        if len(self.roster.members) >= m.MEMBERS_MAX:
+            core.send(link.conn, m.Refuse(f"{core.own.host} has {m.MEMBERS_MAX} members already"))
+            core.drop(link.conn)
+            return
         warning = warn_mismatch(core.terms, hello, core.own.host)
         if warning:
             core.tell(f"warning: {warning}")
