@@ -222,7 +222,10 @@ def is_named(peer: PeerFacts, name: str) -> bool:
 
 
 def _on_link(address: str, interface: str | None, interfaces: tuple[Interface, ...]) -> bool:
-    ip = ipaddress.ip_address(address.partition("%")[0])
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
     if ip.is_link_local:
         return True
     return any(
