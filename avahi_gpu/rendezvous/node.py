@@ -212,7 +212,10 @@ class Node:
         txt = encode_record(self.terms, own, state="look")
         publication = Publication(avahi, JOB_SERVICE, label, own.port, txt)
         self._publication = await stack.enter_async_context(publication)
-        browser = await stack.enter_async_context(Browser(avahi, JOB_SERVICE))
+        chosen = interface_of(self._address, self._interfaces)
+        best_first = [*([chosen] if chosen else []), *lan_interfaces(self._interfaces)]
+        prefer = list(dict.fromkeys(i.index for i in best_first))
+        browser = await stack.enter_async_context(Browser(avahi, JOB_SERVICE, prefer=prefer))
         watch = asyncio.ensure_future(self._watch(browser))
         stack.callback(watch.cancel)
 
@@ -319,9 +322,10 @@ class Node:
             store = self._ports.store
         interface = interface_of(formed.own.address, self._interfaces)
         hosts = ", ".join(seat.host for seat in formed.seats)
+        count = f"{len(formed.seats)} node{'s' if len(formed.seats) > 1 else ''}"
         self._say(
             Notice(
-                f"round {formed.token.epoch}: {len(formed.seats)} nodes ({hosts}), "
+                f"round {formed.token.epoch}: {count} ({hosts}), "
                 f"leader {formed.leader.host} at {formed.leader.address}",
                 formed=True,
             )
