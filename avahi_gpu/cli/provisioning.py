@@ -39,13 +39,6 @@ PASSING = frozenset({*PROOF.values(), "AG203", "AG304"})
 BLOCKING = ("AG101", "AG302")
 MAX_CLUSTER_BYTES = MAX_VALUE_BYTES["cluster"]
 
-# nothing is touched while one of these is an error that we cannot mend
-BLOCKING = ("AG101", "AG302")
-# what makes a node, by area: its service seen on the LAN, its name resolved by glibc
-PROOF = {"service": "AG504", "names": "AG105"}
-# causes that waiting does not cure: no LAN, no multicast
-LASTING = ("AG201", "AG202")
-
 
 @dataclass(frozen=True)
 class Order:
