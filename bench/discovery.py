@@ -1,66 +1,90 @@
-"""How long it takes to find all nodes, by us and by what people use otherwise."""
+"""How long it takes to find all nodes of a LAN, by us and by what people use otherwise."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bench.measure import Chapter, Series
-from tests.lab.cluster import Cluster
-from tests.lab.host import Host
+from tests.lab.cluster import Cluster, cluster
+from tests.lab.host import Command, Host
+from tests.lab.runs import BIN
 
-HERE = Path(__file__).parent
-# after a restart of a daemon its neighbours hold answers back for 0.7 s (RFC 6762 section 7.3), and its own
-# records are probed for another second: "cold" is a daemon that asks for the first time, not one that starts
+ZEROCONF_SCRIPT = Path(__file__).with_name("ask_zeroconf.py")
+SETUP_S = 120.0  # ten at once on two cores
+# a daemon that starts registers its own records for a second, and nobody answers twice within one (RFC 6762
+# section 6): "cold" is a daemon that has settled and asks for the first time
 SETTLE_S = 1.5
 
-ANNOUNCED_S = 3.0  # a new record is told twice, a second apart: whoever starts in between knows it for free
-
-SERVICE = """<?xml version="1.0" standalone='no'?><!DOCTYPE service-group SYSTEM "avahi-service.dtd">
-<service-group><name replace-wildcards="yes">%h</name><service><type>_torch._tcp</type><port>29500</port>
-<txt-record>txtvers=1</txt-record><txt-record>id=0123456789a{number}</txt-record></service></service-group>
-"""
-
-PEERS = "avahi-gpu peers --expect 3"
-LIBRARY = "… the look-up in it"
+PEERS = "avahi-gpu peers --expect {} --json"
 BROWSE = "avahi-browse -rptk _torch._tcp"
 ZEROCONF = "python-zeroconf, sleep(2)"
+OURS = "avahi_gpu.avahi.browse, expect={}"
+ZEROCONF_SELF = "python-zeroconf, until the last one is there"
+
+COLD = "avahi-daemon of the asking host was just started and has never asked"
+WARM = "avahi-daemon of the asking host has asked before; python-zeroconf keeps nothing between two runs"
 
 
-def measure(lab: Cluster, runs: int, tell: Callable[[str], None]) -> list[Chapter]:
-    """Find three nodes from the first one, its daemon cold and warm."""
-    for host in lab:
-        host.write("/etc/avahi/services/torch.service", SERVICE.format(number=host.number))
-        host.restart_avahi()
-    time.sleep(ANNOUNCED_S)
-    host = lab[0]
-    chapters = []
-    for state in ("cold", "warm"):
-        series = {
-            PEERS: Series(PEERS, BROWSE),
-            LIBRARY: Series(LIBRARY, BROWSE),
-            BROWSE: Series(BROWSE),
-            ZEROCONF: Series(ZEROCONF, BROWSE),
-        }
-        for run in range(runs):
-            tell(f"discovery, {state}, run {run + 1} of {runs}")
-            for name, command in tools(len(lab)).items():
-                if state == "cold":
-                    cool(host)
-                elif run == 0:
-                    command(host)
-                series[name].seconds.append(command(host))
-        about = (
-            "until all three nodes are resolved, the program's start included; the daemon on the asking host "
-            + ("has never asked for them" if state == "cold" else "knows them already")
+def measure(size: int, runs: int, tell: Callable[[str], None]) -> Iterator[Chapter]:
+    """Find ``size`` nodes from the first one, its daemon cold and warm."""
+    tell(f"discovery, setup of {size} hosts")
+    with cluster(size) as lab:
+        with ThreadPoolExecutor(size) as together:
+            list(together.map(set_up, lab))
+        time.sleep(SETTLE_S)
+        # python-zeroconf asks the LAN itself, whatever the daemon knows: one series for both tables
+        zeroconf = Series(ZEROCONF), Series(ZEROCONF_SELF)
+        for state in ("cold", "warm"):
+            yield from compare(lab, state, runs, zeroconf, tell)
+
+
+def set_up(host: Host) -> None:
+    """Make the host a node, as a user does."""
+    host.run([BIN / "avahi-gpu", "setup", "--yes"], check=True, timeout=SETUP_S)
+
+
+def compare(
+    lab: Cluster, state: str, runs: int, zeroconf: tuple[Series, Series], tell: Callable[[str], None]
+) -> Iterator[Chapter]:
+    """Measure all ways in turn, and again, so that noise of the machine hits all alike."""
+    host, size = lab[0], len(lab)
+    names = [host.name for host in lab]
+    peers, ours, browse = Series(PEERS.format(size)), Series(OURS.format(size)), Series(BROWSE)
+    if state == "warm":
+        ask_peers(host, names)
+    for run in range(runs):
+        tell(f"discovery of {size}, {state}, run {run + 1} of {runs}")
+        ways: tuple[tuple[Series, Callable[[Host, list[str]], float | str]], ...] = (
+            (peers, ask_peers),
+            (ours, ask_library),
+            (browse, ask_browse),
         )
-        chapters.append(Chapter(f"Discovery of three nodes, {state}", about, list(series.values())))
-    for each in lab:
-        each.run(["rm", "/etc/avahi/services/torch.service"], check=True)
-    return chapters
+        for series, ask in ways:
+            if state == "cold":
+                cool(host)
+            series.add(ask(host, names))
+        if state == "cold":
+            whole, own = ask_zeroconf(host, names)
+            zeroconf[0].add(whole)
+            zeroconf[1].add(own)
+    about = COLD if state == "cold" else WARM
+    yield Chapter(
+        f"Discovery of {size} nodes, {state}: the whole command",
+        f"from the command's start to its end, with names, addresses and TXT of all nodes; {about}",
+        [peers, browse, zeroconf[0]],
+        baseline=BROWSE,
+    )
+    yield Chapter(
+        f"Discovery of {size} nodes, {state}: within a running program",
+        "from the call to the last node's address and TXT",
+        [ours, zeroconf[1]],
+        baseline=ZEROCONF_SELF,
+    )
 
 
 def cool(host: Host) -> None:
@@ -69,49 +93,42 @@ def cool(host: Host) -> None:
     time.sleep(SETTLE_S)
 
 
-def tools(count: int) -> dict[str, Callable[[Host], float]]:
-    """Return what is measured, by name."""
-    return {
-        PEERS: lambda host: timed_peers(host, count),
-        LIBRARY: lambda host: own_time(host, [sys.executable, "-m", "bench.ask_avahi", str(count)], count),
-        BROWSE: lambda host: timed_browse(host, count),
-        ZEROCONF: lambda host: timed_zeroconf(host, count),
-    }
-
-
-def timed_peers(host: Host, count: int) -> float:
+def timed(host: Host, command: Command) -> tuple[float, str]:
+    """Return the seconds from start to end of a command, and what it printed."""
     began = time.monotonic()
-    done = host.run([Path(sys.executable).with_name("avahi-gpu"), "peers", "--expect", str(count), "--json"])
-    took = time.monotonic() - began
-    check([peer["name"] for peer in json.loads(done.stdout)["data"]["peers"]], count)
-    return took
+    done = host.run(command)
+    return time.monotonic() - began, done.stdout
 
 
-def own_time(host: Host, command: list[str], count: int) -> float:
-    """Return the seconds that a program of ours measured by itself."""
-    told = json.loads(host.run(command, check=True).stdout)
-    check(told["names"], count)
-    return float(told["seconds"])
+def ask_peers(host: Host, names: list[str]) -> float | str:
+    """Run our command."""
+    took, told = timed(host, [BIN / "avahi-gpu", "peers", "--expect", str(len(names)), "--json"])
+    return checked(took, [peer["name"] for peer in json.loads(told)["data"]["peers"]], names)
 
 
-def timed_browse(host: Host, count: int) -> float:
-    began = time.monotonic()
-    done = host.run(["avahi-browse", "-rptk", "_torch._tcp"], check=True)
-    took = time.monotonic() - began
-    rows = [line.split(";") for line in done.stdout.splitlines() if line.startswith("=;")]
-    check([row[3] for row in rows], count)
-    return took
+def ask_library(host: Host, names: list[str]) -> float | str:
+    """Call our library."""
+    _, told = timed(host, [sys.executable, "-m", "bench.ask_avahi", str(len(names))])
+    answer = json.loads(told)
+    return checked(answer["seconds"], answer["names"], names)
 
 
-def timed_zeroconf(host: Host, count: int) -> float:
-    began = time.monotonic()
-    done = host.run([sys.executable, HERE / "ask_zeroconf.py", host.address], check=True)
-    took = time.monotonic() - began
-    check(json.loads(done.stdout), count)
-    return took
+def ask_browse(host: Host, names: list[str]) -> float | str:
+    """Run avahi-browse; its resolved lines are ``=;interface;protocol;name;…``."""
+    took, told = timed(host, ["avahi-browse", "-rptk", "_torch._tcp"])
+    rows = [line.split(";") for line in told.splitlines() if line.startswith("=;")]
+    return checked(took, [row[3] for row in rows], names)
 
 
-def check(names: list[str], count: int) -> None:
-    """Fail where not all nodes were found: a fast wrong answer is no measurement."""
-    if len(set(names)) != count:
-        raise RuntimeError(f"found {sorted(set(names))}, not {count} nodes")
+def ask_zeroconf(host: Host, names: list[str]) -> tuple[float | str, float | str]:
+    """Run the script with its sleep; return the seconds of all of it, and those until all were there."""
+    took, told = timed(host, [sys.executable, ZEROCONF_SCRIPT, host.address, str(len(names))])
+    answer = json.loads(told)
+    whole = checked(took, answer["names"], names)
+    return whole, whole if isinstance(whole, str) else float(answer["seconds"])
+
+
+def checked(took: float, found: list[str], names: list[str]) -> float | str:
+    """Return the seconds where all nodes were found, else how many: a fast wrong answer is no success."""
+    count = len(set(found) & set(names))
+    return took if count == len(names) else f"found {count} of {len(names)}"

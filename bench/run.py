@@ -1,29 +1,52 @@
-"""All measurements of ``make bench``, in one run on the lab, as one table."""
+"""All measurements of ``make bench``, in one run on the lab, as tables."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
-from bench import discovery, failover, start
-from bench.measure import Chapter, show
-from tests.lab.cluster import cluster
+from bench import agreement, discovery, recovery, start
+from bench.measure import Chapter, as_data, show
+from tests.lab.host import BootFailed
 
-RUNS = 5
-CHAPTERS = ("discovery", "start", "recovery")
+PARTS = ("discovery", "agreement", "start", "recovery")
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How often each thing is measured."""
+
+    discovery: int
+    sizes: tuple[int, ...]
+    agreement: int
+    start: int
+    recovery: int
+    c10d: int
+    c10d_s: float  # how long torchrun's own backend is given to recover
+    impatient_s: float = 3.0  # the shorter --lost-after
+
+
+FULL = Plan(discovery=5, sizes=(3, 10), agreement=30, start=5, recovery=5, c10d=2, c10d_s=40.0)
+QUICK = Plan(discovery=2, sizes=(3,), agreement=5, start=2, recovery=1, c10d=1, c10d_s=25.0)
 
 
 def main(words: Sequence[str]) -> int:
-    """Measure and print the table."""
-    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("--runs", type=int, default=RUNS, help="of each measurement; the median counts")
-    parser.add_argument("--only", choices=CHAPTERS, help="one chapter")
+    """Measure and print the tables; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="few runs of each: to try it, not to quote it")
+    parser.add_argument("--only", choices=PARTS, action="append", help="this part alone; may be repeated")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every single measurement there")
     options = parser.parse_args(words)
     if os.geteuid() != 0:
         parser.error("virtual hosts need root: sudo make bench")
@@ -31,34 +54,68 @@ def main(words: Sequence[str]) -> int:
 
     def tell(text: str) -> None:
         sys.stderr.write(f"[{time.monotonic() - began:4.0f} s] {text}\n")
+        sys.stderr.flush()
 
-    chapters = measure(options.only, options.runs, tell)
-    print(describe_machine())
-    print(show(chapters), end="", flush=True)
-    tell("done")
-    return 0
-
-
-def measure(only: str | None, runs: int, tell: Callable[[str], None]) -> list[Chapter]:
-    """Return the chapters that are asked for."""
+    machine = describe_machine()
+    print(sentence_of(machine), end="\n\n", flush=True)
     chapters: list[Chapter] = []
-    if only in (None, "discovery"):
-        with cluster(3) as lab:
-            chapters += discovery.measure(lab, runs, tell)
-    if only in (None, "start"):
-        with cluster(3) as lab:
-            chapters += start.measure(lab, runs, tell)
-    if only in (None, "recovery"):
-        chapters += failover.measure(runs, tell)
-    return chapters
+    code = 0
+    try:
+        for chapter in measure(QUICK if options.quick else FULL, options.only or PARTS, tell):
+            chapters.append(chapter)
+            print(show(chapter), flush=True)
+        tell(f"done; load of the machine {load()} over the last 1, 5 and 15 minutes")
+    except KeyboardInterrupt:
+        tell("interrupted; the virtual hosts are gone")
+        code = INTERRUPTED
+    except (BootFailed, RuntimeError) as failure:
+        tell(f"a measurement failed: {failure}")
+        code = 1
+    if options.json is not None:
+        data = {"version": 1, "complete": code == 0, "machine": machine, "load_at_end": load()}
+        options.json.write_text(
+            json.dumps({**data, "chapters": [as_data(c) for c in chapters]}, indent=1) + "\n"
+        )
+    return code
 
 
-def describe_machine() -> str:
+def measure(plan: Plan, parts: Sequence[str], tell: Callable[[str], None]) -> Iterator[Chapter]:
+    """Yield the chapters of the parts that are asked for, each when it is complete."""
+    if "discovery" in parts:
+        for size in plan.sizes:
+            yield from discovery.measure(size, plan.discovery, tell)
+    if "agreement" in parts:
+        yield from agreement.measure(plan.agreement, tell)
+    if "start" in parts:
+        yield from start.measure(plan.start, tell)
+    if "recovery" in parts:
+        yield from recovery.measure(plan.recovery, plan.c10d, plan.c10d_s, tell)
+        yield from recovery.measure_impatient(plan.recovery, plan.impatient_s, tell)
+
+
+def describe_machine() -> dict[str, Any]:
     """Return what the figures depend on."""
-    avahi = subprocess.run(["avahi-daemon", "--version"], capture_output=True, text=True, check=False).stdout
-    load = os.getloadavg()[0]
+    daemon = subprocess.run(["avahi-daemon", "--version"], capture_output=True, text=True, check=False).stdout
+    return {
+        "avahi_gpu": version("avahi-gpu"),
+        "torch": version("torch"),
+        "zeroconf": version("zeroconf"),
+        "avahi": daemon.strip() or "avahi-daemon",
+        "python": platform.python_version(),
+        "system": platform.freedesktop_os_release().get("PRETTY_NAME", "Linux"),
+        "cores": os.cpu_count(),
+        "load_at_start": load(),
+    }
+
+
+def sentence_of(machine: dict[str, Any]) -> str:
+    """Return the machine in two lines."""
     return (
-        f"avahi-gpu {version('avahi-gpu')}, torch {version('torch')}, {avahi.strip() or 'avahi-daemon'}, "
-        f"Python {platform.python_version()}\n"
-        f"three virtual hosts on one machine of {os.cpu_count()} cores, load {load:.1f} at the end"
-    )
+        "avahi-gpu {avahi_gpu}, torch {torch}, {avahi}, python-zeroconf {zeroconf}, Python {python},\n"
+        "{system}; virtual hosts on one machine of {cores} cores, load {load_at_start} before the start"
+    ).format(**machine)
+
+
+def load() -> str:
+    """Return the load of the machine over the last 1, 5 and 15 minutes."""
+    return " ".join(f"{value:.2f}" for value in os.getloadavg())
