@@ -34,6 +34,8 @@ class Agreement:
         """Take in one event at monotonic time ``now`` (seconds) and return what is to be done, in order."""
         core = self.core
         core.now, core.out = now, []
+        if core.idle_since is None:
+            core.idle_since = now
         match event:
             case steps.Seen(candidate):
                 self.meeting.introduce(candidate.id, core.candidates.appear(candidate))
@@ -72,7 +74,7 @@ class Agreement:
         change = core.candidates.next_change(core.now)
         if change is not None:
             found.append(change)
-        if not self.bound:
+        if not self.meeting.quiet:
             found += self.meeting.greet_at.values()
         if core.wanted_at is not None:
             found.append(core.wanted_at + core.terms.join_timeout_s)
@@ -125,6 +127,7 @@ class Agreement:
                 self.meeting.learn_records(message.known)
                 following.hear_beat(message)
             case m.Waiting():
+                following.present = message.present
                 leader = following.candidate.host if following.candidate else ""
                 core.tell(message.note or f"{leader} leads", message.present, waiting=True)
             case m.Prepare():
@@ -228,6 +231,7 @@ class Agreement:
         for link in list(core.links.values()):
             if link.role in ("stranger", "greeting") and core.now >= link.heard + HELLO_S:
                 core.drop(link.conn)
+                core.candidates.doubt(link.id, core.now)
         self.following.watch()
         self.leading.watch()
         if core.wanted_at is not None and core.now >= core.wanted_at + core.terms.join_timeout_s:
@@ -251,7 +255,7 @@ class Agreement:
     def time_out(self) -> None:
         """Nobody can be waited for any longer."""
         core, terms = self.core, self.core.terms
-        here = self.leading.present() if not self.following.leader else (core.own.host,)
+        here = self.following.present if self.following.leader else self.leading.present()
         core.wanted_at, core.ready = None, False
         needed = f"{terms.min_nodes} nodes are needed"
         reason = f" The last reason: {core.reason}." if core.reason else ""

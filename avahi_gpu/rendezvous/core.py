@@ -49,6 +49,7 @@ class Core:
     wanted_at: float | None = None
     round: steps.Round | None = None  # the last one that was delivered
     live: bool = False  # its workers may be running
+    idle_since: float | None = None  # when the last round ended for us, or when we started
     ended: steps.End | None = None
     reason: str = ""  # why the last round ended, or why the last proposal failed
     links: dict[int, Link] = field(default_factory=dict)
@@ -97,7 +98,7 @@ class Core:
 
     def leave_round(self, reason: str) -> None:
         """The running round is over for us, and our agent knows."""
-        self.live, self.reason = False, reason
+        self.live, self.reason, self.idle_since = False, reason, self.now
         self.set_size(0)
 
     def finish_round(self, reason: str) -> None:

@@ -21,6 +21,8 @@ class Following:
         self.suspect = False
         self.leader_finished = False
         self.told: set[str] = set()
+        self.running: m.Token | None = None  # the round of the leader's last beat
+        self.present: tuple[str, ...] = (core.own.host,)  # who is there, as the leader told last
 
     def say_hello(self, link: Link, *, greet: bool = False) -> None:
         """Ask to join, or greet, the candidate behind a fresh connection."""
@@ -121,6 +123,7 @@ class Following:
 
     def hear_beat(self, beat: m.Beat) -> None:
         """The leader lives; if it runs another round than we do, ours is over."""
+        self.running = beat.token
         if self.core.live and beat.token != self.core.token:
             self.core.finish_round("the leader runs another round")
 
@@ -130,12 +133,14 @@ class Following:
         assert self.leader is not None and self.candidate is not None
         host, conn = self.candidate.host, self.leader.conn
         if bye.outcome == "failed":
-            core.finish_round(bye.detail)
-            core.end(bye.detail or f"{host} gave up")
+            reason = bye.detail or f"{host} gave up"
+            core.finish_round(reason)
+            core.end(reason)
         elif bye.outcome == "finished":
             self.leader_finished = True
+            spare = core.round is None or core.round.token != self.running
             if not core.live:
-                core.end(f"the job has finished on {host} without this node", finished=True)
+                core.end(f"the job has finished on {host} without {core.own.host}", finished=spare)
         else:
             self.lose_leader(f"{host}, the leader, left" + (f" ({bye.detail})" if bye.detail else ""))
             core.candidates.forget(self.candidate.id)

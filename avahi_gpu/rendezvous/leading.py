@@ -8,7 +8,7 @@ from dataclasses import replace
 from avahi_gpu.rendezvous import messages as m
 from avahi_gpu.rendezvous import steps
 from avahi_gpu.rendezvous.core import LEFT_OUT_S, PREPARE_S, RETRY_S, SUSPECT_S, Core, Link, candidate_of
-from avahi_gpu.rendezvous.roster import Member, Proposal, Roster, common_address
+from avahi_gpu.rendezvous.roster import READY_LIMIT_S, Member, Proposal, Roster, common_address
 from avahi_gpu.rendezvous.terms import refuse_mismatch, warn_mismatch
 
 
@@ -24,6 +24,18 @@ class Leading:
         self.gaps = 0  # how many proposals in a row found the mesh broken
         self.shown: tuple[str, ...] = ()
         self.news_due = False  # members have come: the others should know where to find them
+
+    @property
+    def stuck(self) -> bool:
+        """Whether our own workers do not end: nobody should wait for this node."""
+        core = self.core
+        busy = not (core.ready or core.live) and core.idle_since is not None
+        return busy and core.now >= (core.idle_since or 0.0) + READY_LIMIT_S
+
+    @property
+    def excuse(self) -> str:
+        """What a node that is stuck says."""
+        return f"{self.core.own.host} is not ready: its old workers did not end in time"
 
     # --- members -------------------------------------------------------------------------------------------
 
@@ -84,7 +96,11 @@ class Leading:
         member.epoch = max(member.epoch, ready.epoch)
         if core.live and member.candidate.id in core.seated:
             self.end_round(ready.reason or f"the workers on {member.candidate.host} stopped")
-        elif self.proposal is not None and len(self.proposal.order) < core.terms.max_nodes:
+        elif (
+            self.proposal is not None
+            and member.candidate.id not in self.proposal.order
+            and len(self.proposal.order) < core.terms.max_nodes
+        ):
             self.abort(f"{member.candidate.host} joins", retry=False)
 
     def hear_bye(self, member: Member, bye: m.Bye) -> None:
@@ -298,6 +314,12 @@ class Leading:
         if core.live and len(core.seated) < terms.max_nodes:
             for member in self.roster.fit(core.now):
                 self.end_round(f"{member.candidate.host} joins")
+        if self.stuck and self.roster.members:
+            for member in self.roster.members.values():
+                core.send(member.conn, m.Refuse(self.excuse))
+                core.drop(member.conn)
+            self.forget()
+            core.tell(self.excuse)
         for member in list(self.roster.members.values()):
             if not (core.live or member.ready or member.finished) and member not in self.roster.busy(
                 core.now
@@ -320,6 +342,8 @@ class Leading:
             found.append(self.proposal.deadline)
         elif core.ready and self.not_before > core.now:
             found.append(self.not_before)
+        if core.idle_since is not None and not (core.ready or core.live):
+            found.append(core.idle_since + READY_LIMIT_S)
         if core.live and self.roster.members:
             found.append(self.committed_at + core.terms.lost_after_s)
         change = self.roster.next_change(core.now)

@@ -28,7 +28,12 @@ class Meeting:
     @property
     def free(self) -> bool:
         """Whether this node may join another: no leader, no running round and no proposal binds it."""
-        return not (self.bound or self.core.live or self.leading.proposal)
+        return not (self.quiet or self.core.live or self.leading.proposal)
+
+    @property
+    def quiet(self) -> bool:
+        """Whether this node keeps to itself: it is bound, or cannot take part for now."""
+        return self.bound or self.leading.stuck
 
     # --- candidates ----------------------------------------------------------------------------------------
 
@@ -72,7 +77,7 @@ class Meeting:
     def greet(self) -> None:
         """As a leader, tell those who did not join by themselves that we are there."""
         core = self.core
-        if self.bound:
+        if self.quiet:
             return
         known = core.candidates.known
         linked = {link.id for link in core.links.values()}
@@ -91,7 +96,7 @@ class Meeting:
         core, following = self.core, self.following
         core.links[link.conn] = link
         core.candidates.trying_since.pop(link.id, None)
-        if self.bound or link.id not in core.candidates.known:
+        if self.quiet or link.id not in core.candidates.known:
             core.drop(link.conn)
         else:
             better = core.candidates.known[link.id].claim < core.own.claim
@@ -117,6 +122,9 @@ class Meeting:
             core.drop(link.conn)
         elif following.leader_finished:
             core.send(link.conn, m.Refuse("the job is finishing"))
+            core.drop(link.conn)
+        elif self.leading.stuck:
+            core.send(link.conn, m.Refuse(self.leading.excuse))
             core.drop(link.conn)
         elif hello.greet:
             better = min(core.own, newcomer, key=lambda c: c.claim)

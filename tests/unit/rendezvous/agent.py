@@ -39,6 +39,7 @@ class Agent:
         self.met: set[str] = set()  # whose records were seen here
         self.conns: dict[int, End] = {}
         self.numbers = itertools.count(1)
+        self.hang_s = 0.0  # how much longer the workers take to end next time
         self.timer = 0
         self.ticks: list[float] = []
         self.frozen: list[Callable[[], None]] | None = None
@@ -154,9 +155,8 @@ class Agent:
         if self.state == "running" and self.round is not None:
             self.state = "stopping"
             self.watch.stopping(self, self.round.token)
-            self.lan.after(
-                self.lan.random.uniform(0, self.watch.stop_s), self.workers_gone, self.round.token, reason
-            )
+            takes_s, self.hang_s = self.lan.random.uniform(0, self.watch.stop_s) + self.hang_s, 0.0
+            self.lan.after(takes_s, self.workers_gone, self.round.token, reason)
 
     def fail_workers(self, token: Token, reason: str) -> None:
         """The workers of this round have failed by themselves."""

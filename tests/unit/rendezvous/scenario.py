@@ -12,7 +12,7 @@ from tests.unit.rendezvous.network import Host, Lan
 from tests.unit.rendezvous.watch import STOP_S, Broken, Watch
 
 SETTLE_S = 10.0  # from the last fault to one group, the stopping of workers not counted
-LAST_S = 150.0  # nodes that mDNS has not introduced to each other by then are given up
+LAST_S = 200.0  # nodes that mDNS has not introduced to each other by then are given up
 STEADY_S = 12.0  # for so long the group then stays as it is
 
 
@@ -91,6 +91,13 @@ class Scenario:
         agent = self.agent_on(host)
         if agent is not None:
             agent.freeze(for_s)
+
+    def hang(self, host: Host, for_s: float) -> None:
+        """The workers of a host fail, and then do not end for so long: a GPU that does not answer."""
+        agent = self.agent_on(host)
+        if agent is not None and agent.round is not None and agent.state == "running":
+            agent.hang_s = for_s
+            agent.fail_workers(agent.round.token, f"a GPU of {host.name} hangs")
 
     def strike_leader(self, lasts: float) -> None:
         """The leader of a running group is killed, or loses its cable."""
@@ -196,20 +203,8 @@ def add_faults(scenario: Scenario, count: int) -> None:
     r, lan, hosts = scenario.random, scenario.lan, scenario.lan.hosts
     gone, burst = 0, r.choice([None, r.uniform(0.0, 25.0)])
     need = max(terms.min_nodes for terms in scenario.jobs)
-    kinds = [
-        "kill",
-        "power",
-        "cut",
-        "cut",
-        "split",
-        "oneway",
-        "pair",
-        "script",
-        "freeze",
-        "leave",
-        "leader",
-        "leader",
-    ]
+    kinds = ["kill", "power", "cut", "cut", "split", "oneway", "pair", "script", "freeze", "leave"]
+    kinds += ["leader", "leader", *(["hang"] if r.random() < 0.2 else [])]
     for _ in range(count):
         at = r.uniform(0.2, 35.0) if burst is None else burst + r.uniform(0.0, 4.0)
         host, kind = r.choice(hosts), r.choice(kinds)
@@ -236,6 +231,10 @@ def add_faults(scenario: Scenario, count: int) -> None:
             lan.after(at + lasts, scenario.unblock, pairs)
         elif kind == "script":
             lan.after(at, scenario.fail_workers, host)
+        elif kind == "hang":
+            lasts = r.uniform(40.0, 70.0)
+            scenario.quiet_at = max(scenario.quiet_at, at + lasts)
+            lan.after(at, scenario.hang, host, lasts - STOP_S)
         elif kind == "freeze":
             lan.after(at, scenario.freeze, host, min(lasts, 9.0))
         else:

@@ -20,7 +20,7 @@ from avahi_gpu.rendezvous.following import Following
 from avahi_gpu.rendezvous.leading import Leading
 from avahi_gpu.rendezvous.meeting import Meeting
 from avahi_gpu.rendezvous.roster import Member, Proposal, Roster
-from tests.unit.rendezvous import test_following, test_leading, test_meeting
+from tests.unit.rendezvous import test_following, test_leading, test_lives, test_meeting
 from tests.unit.rendezvous.scenario import formation_s, play, together
 from tests.unit.rendezvous.watch import Broken
 
@@ -182,19 +182,23 @@ def listen_to_late_answers(patch: pytest.MonkeyPatch) -> None:
 LIVES = {
     commit_after_the_first_promise: range(10),
     promise_while_old_workers_live: range(20),
-    go_on_without_the_leader: range(60),
-    go_on_without_a_member: range(60),
-    never_doubt_a_candidate: range(60),
-    never_greet: range(60),
-    forget_whoever_has_no_record: range(60),
+    go_on_without_a_member: range(20),
+    never_doubt_a_candidate: range(8, 20),
+    never_greet: range(20),
     never_send_a_follower_on: range(20),
-    believe_in_the_silent: range(60),
     never_yield_to_a_larger_group: range(20),
     begin_with_epoch_one_again: range(10),
     start_workers_for_any_commit: range(10),
 }
 
 TALKS: dict[Mutant, Callable[[], None]] = {
+    go_on_without_the_leader: lambda: test_lives.test_survivors_of_a_kill_agree_at_once("leader"),
+    believe_in_the_silent: (
+        lambda: test_lives.test_survivors_of_a_cut_agree_as_soon_as_silence_is_death("member")
+    ),
+    forget_whoever_has_no_record: (
+        test_lives.test_a_network_that_was_split_until_every_record_was_gone_finds_together
+    ),
     promise_any_epoch: lambda: (
         test_following.TestPromises().test_nothing_is_promised_below_an_epoch_that_was_seen(3)
     ),
