@@ -17,6 +17,7 @@ SUSPECT_S = 3.0  # silence that is told before it is death
 PREPARE_S = 6.0  # a proposal ends after this: the mesh test's own limit and two round trips of a bad network
 RETRY_S = 2.0  # after a proposal that failed, before the next one: a firewall does not open in less
 LEFT_OUT_S = 30.0  # whoever does not fit into the mesh waits, ten times longer each time: a try stops the job
+EPOCH_LEAP = 1_000_000  # no job has that many rounds: who claims more would use up the numbers for everybody
 GREET_AFTER_S = 1.0  # a candidate that was seen and did not join by itself is told who leads
 GREET_AGAIN_S = 5.0  # and told again: two groups of one job must find each other once a network heals
 
@@ -65,6 +66,10 @@ class Core:
         """The token that our workers run under."""
         return self.round.token if self.round is not None and self.live else None
 
+    def plausible(self, epoch: int) -> int:
+        """Return the epoch that another node claims to have seen, as far as it is to be believed."""
+        return min(epoch, self.epoch + EPOCH_LEAP)
+
     def emit(self, action: steps.Action) -> None:
         self.out.append(action)
 
@@ -76,7 +81,8 @@ class Core:
             self.emit(steps.Drop(conn))
 
     def tell(self, text: str, present: tuple[str, ...] = (), *, waiting: bool = False) -> None:
-        self.emit(steps.Tell(text, present, waiting))
+        if self.ended is None:  # what happens to a job that is over for us is nobody's news here
+            self.emit(steps.Tell(text, present, waiting))
 
     def record(self, candidate: Candidate | None = None) -> Record:
         """Return a candidate, or ourselves, as it is told to others."""

@@ -284,7 +284,8 @@ class Node:
                 self._deliver(formed)
             case steps.Over(reason):
                 self.over = True
-                self._say(Notice(f"regrouping: {reason}"))
+                if self._agreement is not None and self._agreement.core.ended is None:
+                    self._say(Notice(f"regrouping: {reason}"))
                 self._show_state("look")
             case steps.End(reason, hint, finished):
                 self._end(JobEnded(reason, hint, finished=finished))
