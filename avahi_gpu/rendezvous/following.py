@@ -54,7 +54,7 @@ class Following:
         link.role, link.id = "leader", welcome.me.id
         known = core.candidates.known.get(link.id)
         self.candidate = known or Candidate(link.id, welcome.me.host, welcome.me.address, welcome.me.port)
-        core.epoch = max(core.epoch, welcome.epoch)
+        core.epoch = max(core.epoch, core.plausible(welcome.epoch))
         core.candidates.forgive(link.id)
         self.told = set()
         if core.ready:
@@ -76,9 +76,9 @@ class Following:
             core.send(
                 self.leader.conn, m.Nack(prepare.token, f"the workers on {core.own.host} have not ended yet")
             )
-        elif prepare.token.epoch <= core.epoch:
+        elif not core.epoch < prepare.token.epoch <= core.plausible(prepare.token.epoch):
             core.send(self.leader.conn, m.Ready(core.mesh_port, core.epoch))
-            core.send(self.leader.conn, m.Nack(prepare.token, f"{core.own.host} has seen a later round"))
+            core.send(self.leader.conn, m.Nack(prepare.token, f"{core.own.host} has seen another round"))
         else:
             core.epoch = prepare.token.epoch
             self.promise = prepare

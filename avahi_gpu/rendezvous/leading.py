@@ -56,7 +56,9 @@ class Leading:
         if warning:
             core.tell(f"warning: {warning}")
         candidate = replace(candidate_of(hello.me), address=link.remote)
-        member = Member(candidate, link.conn, link.remote, link.here, 0, core.now, hello.epoch)
+        member = Member(
+            candidate, link.conn, link.remote, link.here, 0, core.now, core.plausible(hello.epoch)
+        )
         for old in self.roster.admit(member):
             if old.conn != link.conn:
                 core.drop(old.conn)
@@ -93,7 +95,7 @@ class Leading:
         """A member has no workers and wants a round."""
         core = self.core
         member.ready, member.mesh_port = True, ready.mesh_port
-        member.epoch = max(member.epoch, ready.epoch)
+        member.epoch = max(member.epoch, core.plausible(ready.epoch))
         if core.live and member.candidate.id in core.seated:
             self.end_round(ready.reason or f"the workers on {member.candidate.host} stopped")
         elif (

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from avahi_gpu.rendezvous import messages as m
 from avahi_gpu.rendezvous import steps
+from avahi_gpu.rendezvous.core import EPOCH_LEAP
 from avahi_gpu.rendezvous.election import CANDIDATES_MAX, Candidate
 from tests.unit.rendezvous.desk import Desk, hello, node
 from tests.unit.rendezvous.strategies import addresses, anything, hosts, ids, ports, texts, tokens
@@ -160,6 +161,20 @@ def test_a_crowd_of_members_is_bounded() -> None:
 
     assert len(desk.agreement.leading.roster.members) <= m.MEMBERS_MAX
     assert desk.sent(m.Refuse)
+
+
+def test_nobody_uses_up_the_epochs() -> None:
+    desk = Desk(5, 2, 2)
+    desk.want()
+    desk.join_up(node(7), epoch=2**53)
+    leading = Desk(5, 2, 2)
+    leading.want()
+    conn = leading.follow(node(1), epoch=2**53)
+    leading.receive(conn, leading.prepare(node(1), 2**53))
+
+    assert desk.agreement.core.epoch == EPOCH_LEAP + 1
+    assert leading.agreement.core.epoch == EPOCH_LEAP
+    assert leading.sent(m.Nack)
 
 
 def test_a_stranger_cannot_take_the_place_of_a_member_elsewhere() -> None:
