@@ -97,7 +97,10 @@ def timed(host: Host, command: Command) -> tuple[float, str]:
     """Return the seconds from start to end of a command, and what it printed."""
     began = time.monotonic()
     done = host.run(command)
-    return time.monotonic() - began, done.stdout
+    took = time.monotonic() - began
+    if not done.stdout:
+        raise RuntimeError(f"{command[0]} failed with {done.returncode}: {done.stderr}")
+    return took, done.stdout
 
 
 def ask_peers(host: Host, names: list[str]) -> float | str:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.job import BY_HAND, Way, running
 from bench.measure import Chapter, Series
 from tests.lab.cluster import Cluster, cluster
 from tests.lab.host import BASE, Command, Host
@@ -21,24 +22,12 @@ HOSTS = 3
 START_S = 120.0
 OURS_S = 60.0  # more than that is no recovery
 POLL_S = 0.02
-TRAINING = [
-    TRAIN,
-    "--steps",
-    "100000",
-    "--slow",
-    "0.05",
-    "--save-every",
-    "4",
-    "--checkpoint",
-    "/var/tmp/b.pt",
-]
+TRAINING = f"{TRAIN} --steps 100000 --slow 0.05 --save-every 4 --checkpoint /var/tmp/bench.pt".split()
 C10D_LAST_CALL_S = 3  # what ours has; its default of 30 s would only make it slower
 
 OURS = "avahi-gpu launch"
 C10D = "torchrun --rdzv-backend=c10d"
 NEXT_STEP = "{}: next step of training"
-Way = tuple[Command, Mapping[str, str]]  # a command, and what is added to its environment
-
 _SETTLED = re.compile(r"step 8 loss")  # by then every node has a checkpoint and training runs evenly
 _ROUND = re.compile(r"round \d+: 2 nodes")
 _RESUMED = re.compile(r"training resumes after step \d+ with 2 processes")
@@ -50,6 +39,7 @@ class Fault:
     """What is done to which of the three hosts. ``recovers``: whether torchrun's c10d gets over it."""
 
     name: str
+    about: str
     victim: int
     strike: Callable[[Host], None]
     recovers: bool = False
@@ -76,16 +66,14 @@ def kill(host: Host) -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
+SILENT = "from the cut; 5 s of silence pass before a node counts as lost (--lost-after, the default)"
+LOUD = "from SIGKILL, which broken connections tell at once"
 FAULTS = (
-    Fault("the leader's cable is pulled", 0, cut),
-    Fault("a member's cable is pulled", 2, cut),
-    Fault("the leader's processes are killed", 0, kill),
-    Fault("a member's processes are killed", 2, kill, recovers=True),
+    Fault("the leader's cable is pulled", SILENT, 0, cut),
+    Fault("a member's cable is pulled", SILENT, 2, cut),
+    Fault("the leader's processes are killed", LOUD, 0, kill),
+    Fault("a member's processes are killed", LOUD, 2, kill, recovers=True),
 )
-ABOUT = {
-    cut: "from the cut; 5 s of silence pass before a node counts as lost (--lost-after, the default)",
-    kill: "from SIGKILL, which the broken connections tell at once",
-}
 ABOUT_C10D = (
     "c10d was given all that helps it: endpoint, is_host, local address, interface, --max-restarts=3, "
     f"last_call_timeout={C10D_LAST_CALL_S}, TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"
@@ -121,17 +109,17 @@ def measure_ours(fault: Fault, runs: int, options: Sequence[str], tell: Callable
     formed, step = Series(f"{OURS}: new round"), Series(NEXT_STEP.format(OURS))
     for run in range(runs):
         tell(f"recovery, {fault.name}{''.join(f' {o}' for o in options)}, run {run + 1} of {runs}")
-        found = time_recovery(fault, lambda _lab, _host: by_launch(options), OURS_S)
+        found = time_recovery(fault, by_launch(*options), OURS_S)
         formed.add(found.round)
         step.add(found.step)
-    return Chapter(f"Recovery with --nnodes 2:3: {fault.name}", ABOUT[fault.strike], [formed, step])
+    return Chapter(f"Recovery with --nnodes 2:3: {fault.name}", fault.about, [formed, step])
 
 
-def by_launch(options: Sequence[str]) -> Way:
-    return launch("--nnodes", "2:3", *options, *TRAINING), {}
+def by_launch(*options: str) -> Way:
+    return lambda _lab, _host: (launch("--nnodes", "2:3", *options, *TRAINING), {})
 
 
-def by_c10d(lab: Cluster, host: Host) -> Way:
+def by_c10d(lab: Cluster, host: Host) -> tuple[Command, Mapping[str, str]]:
     words = (
         "--nnodes=2:3",
         "--nproc-per-node=1",
@@ -142,34 +130,27 @@ def by_c10d(lab: Cluster, host: Host) -> Way:
         f"--rdzv-conf=is_host={int(host is lab[0])},last_call_timeout={C10D_LAST_CALL_S}",
         "--max-restarts=3",
     )
-    # without the second one a restarted worker joins a stale mesh and the job dies of it
-    return torchrun(*words, *TRAINING), {
-        "GLOO_SOCKET_IFNAME": "eth0",
-        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
-    }
+    # without the variable a worker that was restarted joins a stale mesh, and the job dies of it
+    return torchrun(*words, *TRAINING), {**BY_HAND, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 
 
-def time_recovery(fault: Fault, way: Callable[[Cluster, Host], Way], within_s: float) -> Recovery:
+def time_recovery(fault: Fault, way: Way, within_s: float) -> Recovery:
     """Train on three fresh hosts, lose one, watch the two others."""
-    with cluster(HOSTS) as lab:
-        commands = [(host, *way(lab, host)) for host in lab]
-        with Runs([(host, command) for host, command, _ in commands], env=commands[0][2]) as job:
-            wait_until_settled(job)
-            fault.strike(lab[fault.victim])
-            struck = time.monotonic()
-            survivors = [f for i, f in enumerate(job.followers) if i != fault.victim]
-            deadline = struck + within_s
-            while (step := next_step(survivors, struck)) is None and time.monotonic() < deadline:
-                if all(f.process.poll() is not None for f in survivors):
-                    return Recovery(
-                        *2 * (f"job lost: all have ended within {time.monotonic() - struck:.0f} s",)
-                    )
-                time.sleep(POLL_S)
-            missed = f"job lost: nothing within {within_s:g} s"
-            formed = moment_of(_ROUND, survivors, struck)
-            return Recovery(
-                missed if formed is None else formed - struck, missed if step is None else step - struck
-            )
+    with cluster(HOSTS) as lab, running(lab, way) as job:
+        wait_until_settled(job)
+        fault.strike(lab[fault.victim])
+        struck = time.monotonic()
+        survivors = [f for i, f in enumerate(job.followers) if i != fault.victim]
+        missed = f"nothing within {within_s:g} s"
+        while (step := next_step(survivors, struck)) is None and time.monotonic() < struck + within_s:
+            if all(f.process.poll() is not None for f in survivors):
+                missed = f"job lost, all nodes ended after {time.monotonic() - struck:.0f} s"
+                break
+            time.sleep(POLL_S)
+        formed = moment_of(_ROUND, survivors, struck)
+        return Recovery(
+            missed if formed is None else formed - struck, missed if step is None else step - struck
+        )
 
 
 def wait_until_settled(job: Runs) -> None:

@@ -27,24 +27,28 @@ INTERRUPTED = 130
 class Plan:
     """How often each thing is measured."""
 
-    discovery: int
-    sizes: tuple[int, ...]
-    agreement: int
-    start: int
-    recovery: int
-    c10d: int
-    c10d_s: float  # how long torchrun's own backend is given to recover
+    discovery: int = 5
+    sizes: tuple[int, ...] = (3,)
+    agreement: int = 30
+    start: int = 5
+    recovery: int = 5
+    c10d: int = 1  # of what torchrun's own backend gets over; the rest is measured once
+    c10d_s: float = 30.0  # how long it is given: its keep-alives notice a dead node after 15 s
+    impatient: int = 0
     impatient_s: float = 3.0  # the shorter --lost-after
 
 
-FULL = Plan(discovery=5, sizes=(3, 10), agreement=30, start=5, recovery=5, c10d=2, c10d_s=40.0)
-QUICK = Plan(discovery=2, sizes=(3,), agreement=5, start=2, recovery=1, c10d=1, c10d_s=25.0)
+FULL = Plan()
+QUICK = Plan(discovery=2, agreement=5, start=2, recovery=1)
+THOROUGH = Plan(sizes=(3, 10), start=10, c10d=5, impatient=5)
 
 
 def main(words: Sequence[str]) -> int:
     """Measure and print the tables; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few runs of each: to try it, not to quote it")
+    much = parser.add_mutually_exclusive_group()
+    much.add_argument("--quick", action="store_true", help="few runs of each: to try it, not to quote it")
+    much.add_argument("--thorough", action="store_true", help="ten nodes as well, and a shorter --lost-after")
     parser.add_argument("--only", choices=PARTS, action="append", help="this part alone; may be repeated")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every single measurement there")
     options = parser.parse_args(words)
@@ -61,14 +65,15 @@ def main(words: Sequence[str]) -> int:
     chapters: list[Chapter] = []
     code = 0
     try:
-        for chapter in measure(QUICK if options.quick else FULL, options.only or PARTS, tell):
+        plan = QUICK if options.quick else THOROUGH if options.thorough else FULL
+        for chapter in measure(plan, options.only or PARTS, tell):
             chapters.append(chapter)
             print(show(chapter), flush=True)
         tell(f"done; load of the machine {load()} over the last 1, 5 and 15 minutes")
     except KeyboardInterrupt:
         tell("interrupted; the virtual hosts are gone")
         code = INTERRUPTED
-    except (BootFailed, RuntimeError) as failure:
+    except (BootFailed, RuntimeError, AssertionError, subprocess.SubprocessError) as failure:
         tell(f"a measurement failed: {failure}")
         code = 1
     if options.json is not None:
@@ -90,7 +95,8 @@ def measure(plan: Plan, parts: Sequence[str], tell: Callable[[str], None]) -> It
         yield from start.measure(plan.start, tell)
     if "recovery" in parts:
         yield from recovery.measure(plan.recovery, plan.c10d, plan.c10d_s, tell)
-        yield from recovery.measure_impatient(plan.recovery, plan.impatient_s, tell)
+        if plan.impatient:
+            yield from recovery.measure_impatient(plan.impatient, plan.impatient_s, tell)
 
 
 def describe_machine() -> dict[str, Any]:
