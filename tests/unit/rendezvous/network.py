@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 CONNECT_TIMEOUT_S = 1.5
 RECORD_TTL_S = 10.0
-PROBE_S = 0.9  # Avahi claims a name before it announces it
+PUBLISH_S = 0.02  # records are published without probing
 QUERIES_S = (0.1, 1.1, 3.1, 7.1, 15.1, 31.1, 63.1)  # after a browser's start, the interval doubling
 REFRESH = (0.80, 0.85, 0.90, 0.95)  # of a record's life: when its holders ask again
 DAY_S = 86_400.0
@@ -309,7 +309,7 @@ class Multicast:
         """The program publishes its record, and browses."""
         self.browsing.append(program)
         for delay in (0.0, 1.0, 3.0):
-            self.lan.after(PROBE_S + delay, self.announce, program)
+            self.lan.after(PUBLISH_S + delay, self.announce, program)
         for delay in QUERIES_S:
             self.lan.after(delay, self.query, program)
 
