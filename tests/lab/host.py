@@ -276,6 +276,7 @@ class Host:
             "LANG": "C.UTF-8",
             "TERM": "dumb",
             "PYTHONUNBUFFERED": "1",
+            "OMP_NUM_THREADS": "1",  # all hosts share the cores of one machine: torch's threads would spin
             "AVAHI_GPU_LAB": self._token,
             **(more or {}),
         }
