@@ -35,7 +35,7 @@ def torch(facts: Facts) -> Outcome:
     if not version:
         return info(
             "torch is not installed in the Python that was asked",
-            hint="launch needs it: pip install 'avahi-gpu[torch]' in the training environment",
+            hint="launch needs it: pip install torch in the training environment, beside avahi-gpu",
         )
     number = re.match(r"(\d+)\.(\d+)", version)
     if number and (int(number[1]), int(number[2])) < OLDEST_TORCH:

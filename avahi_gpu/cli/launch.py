@@ -45,7 +45,10 @@ def command(
         str, typer.Option(metavar="HOST", help="The host that leads, where rank 0 runs.", show_default=False)
     ] = "",
     peers: Annotated[
-        str, typer.Option(metavar="A,B", help="Hosts to ask where multicast is blocked.", show_default=False)
+        str,
+        typer.Option(
+            metavar="A,B", help="Addresses of other nodes, where multicast is blocked.", show_default=False
+        ),
     ] = "",
     lost_after: Annotated[
         float,

@@ -41,7 +41,7 @@ def command(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     format: Annotated[
-        str, typer.Option("--format", metavar="|".join((*READY, *LATER)), help="How they are printed.")
+        str, typer.Option("--format", metavar="|".join(READY), help="How they are printed.")
     ] = "table",
 ) -> None:
     """List the nodes on the LAN, with their GPUs and whether they answer."""

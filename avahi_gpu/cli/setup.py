@@ -27,7 +27,9 @@ def command(
     python: Annotated[
         str | None, typer.Option(metavar="PATH", help="The Python whose torch this node trains with.")
     ] = None,
-    root: Annotated[str | None, typer.Option(metavar="DIR", help="Set up the system under DIR.")] = None,
+    root: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Set up the system under DIR.", hidden=True)
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Make this machine a node: packages, avahi-daemon, service file, hosts line. A second run is a no-op."""

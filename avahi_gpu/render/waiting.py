@@ -33,7 +33,7 @@ def describe_waiting(
     elif len(present) < largest:
         parts.append("last call")
     if absent and len(present) < largest:
-        parts.append(f"on the LAN without the job: {join_names(absent)}")
+        parts.append(f"not here yet: {join_names(absent)}")
     return "; ".join(parts)
 
 

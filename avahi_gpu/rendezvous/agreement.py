@@ -43,8 +43,8 @@ class Agreement:
                 self.meeting.unsee(id)
             case steps.Opened(conn, id, address):
                 self.meeting.opened(Link(conn, "stranger", now, address, id))
-            case steps.OpenFailed(id, _):
-                core.candidates.doubt(id, now)
+            case steps.OpenFailed(id, reason):
+                self.meeting.missed(id, reason)
             case steps.Accepted(conn, address, remote):
                 core.links[conn] = Link(conn, "stranger", now, address, remote=remote)
             case steps.Received(conn, message):

@@ -378,6 +378,12 @@ class Leading:
         terms = self.core.terms
         return m.Waiting(self.present()[: m.MEMBERS_MAX], terms.min_nodes, terms.max_nodes, note)
 
+    def announce(self, text: str) -> None:
+        """Tell everybody what keeps the round from forming."""
+        for member in self.roster.members.values():
+            self.core.send(member.conn, self.waiting(text))
+        self.core.tell(text)
+
     def show_waiting(self) -> None:
         """Tell everybody who is there, when that has changed."""
         core = self.core

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from avahi_gpu.rendezvous import messages as m
@@ -12,6 +13,9 @@ from avahi_gpu.rendezvous.following import Following
 from avahi_gpu.rendezvous.leading import Leading
 from avahi_gpu.rendezvous.terms import refuse_stranger
 
+MISSES_TOLD = 2  # the first may be a stale record, or a lost packet
+REFUSED = "connection refused"  # as channel.describe says it
+
 
 class Meeting:
     """What a node does about the others before one of them leads the other."""
@@ -19,6 +23,7 @@ class Meeting:
     def __init__(self, core: Core, leading: Leading, following: Following) -> None:
         self.core, self.leading, self.following = core, leading, following
         self.greet_at: dict[str, float] = {}
+        self.misses: Counter[str] = Counter()  # attempts in a row that nothing answered, by candidate
 
     @property
     def bound(self) -> bool:
@@ -91,11 +96,27 @@ class Meeting:
             if id not in linked:
                 self.try_out(known[id])
 
+    def missed(self, id: str, reason: str) -> None:
+        """A candidate could not be reached: worth a word while we wait for it and it is announced.
+
+        One whose port refuses has ended; its record goes by itself.
+        """
+        core = self.core
+        candidate = core.candidates.known.get(id)
+        core.candidates.doubt(id, core.now)
+        self.misses[id] += reason != REFUSED
+        if self.misses[id] == MISSES_TOLD and candidate and id in core.candidates.listed and core.ready:
+            where = f"{candidate.host} ({candidate.address}) on port {candidate.port}"
+            self.leading.announce(
+                f"{core.own.host} cannot reach {where} ({reason}): is a firewall in between?"
+            )
+
     def opened(self, link: Link) -> None:
         """A connection that we asked for is up: join or greet the candidate, whichever is right by now."""
         core, following = self.core, self.following
         core.links[link.conn] = link
         core.candidates.trying_since.pop(link.id, None)
+        self.misses.pop(link.id, None)
         if self.quiet or link.id not in core.candidates.known:
             core.drop(link.conn)
         else:

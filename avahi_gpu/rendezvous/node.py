@@ -223,9 +223,16 @@ class Node:
         """Ask the peers that the user named, for as long as nobody leads us."""
         assert self._agreement is not None
         own = {a.ip for i in self._interfaces for a in i.addresses}
+        strangers: set[str] = set()
         while True:
             if not self._agreement.bound:
                 found = await asyncio.gather(*(find_address(p, avahi) for p in self.settings.peers))
+                unknown = {
+                    p for p, a in zip(self.settings.peers, found, strict=True) if a is None
+                } - strangers
+                strangers |= unknown
+                for name in sorted(unknown):
+                    self._say(Notice(f"--peers names {name}, which nobody knows: give its address"))
                 hosts = sorted({a for a in found if a is not None} - own)
                 asked = (ask_host(a, CONTROL_PORTS, self.terms.job, self.terms.cluster) for a in hosts)
                 for candidate in [c for answers in await asyncio.gather(*asked) for c in answers]:

@@ -51,7 +51,8 @@ class Script:
         self.began = time.monotonic()
         host = socket.gethostname()
         try:
-            self.node = Node.start(Settings(self.terms, host, priority=self.priority, peers=self.peers), self.notice)
+            settings = Settings(self.terms, host, priority=self.priority, peers=self.peers)
+            self.node = Node.start(settings, self.notice)
         except AvahiGpuError as error:
             self.say(failed=error.message, hint=error.hint)
             return

@@ -132,7 +132,7 @@ def test_a_node_is_missed_by_name_and_a_second_start_on_one_host_is_refused(
     try:
         with on_all(lab.hosts[:2], command) as job:
             missed = "2 of 3 nodes here (gpu-node-1, gpu-node-2); waiting for 1 more; "
-            job[0].wait_for(missed + "on the LAN without the job: gpu-node-3", JOB_S)
+            job[0].wait_for(missed + "not here yet: gpu-node-3", JOB_S)
 
             again = lab[0].run(command)
             assert again.returncode == 125

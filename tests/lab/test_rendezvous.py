@@ -130,6 +130,17 @@ def test_a_blocked_port_is_a_sentence_on_every_node_before_the_start(cluster3: C
         job.rounds(ROUND_S)
 
 
+def test_a_host_that_nobody_reaches_is_named_while_the_others_wait(cluster3: Cluster) -> None:
+    block = "table inet t {\n chain c {\n type filter hook input priority 0\n meta l4proto tcp drop\n }\n}\n"
+    cluster3[2].run(["nft", "-f", "-"], input=block, check=True)
+    with Job(cluster3.hosts, (3, 3)) as job:
+        job.start()
+        for node in job.nodes:
+            told = node.wait_for("notice", 2 * ROUND_S, lambda line: "cannot reach" in line["notice"])
+            assert "gpu-node-3" in told["notice"]
+            assert "firewall" in told["notice"]
+
+
 def test_a_second_start_of_the_job_on_one_host_is_refused(cluster3: Cluster) -> None:
     with Job([cluster3[0]], (1, 1)) as job:
         job.start()

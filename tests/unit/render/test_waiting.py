@@ -30,7 +30,7 @@ class Clock:
             ["a", "B"],
             (3, 3),
             ["A", "b", "c"],
-            "a leads; 2 of 3 nodes here (a, B); waiting for 1 more; on the LAN without the job: c",
+            "a leads; 2 of 3 nodes here (a, B); waiting for 1 more; not here yet: c",
         ),
         (["a", "b"], (2, 3), [], "a leads; 2 of 2-3 nodes here (a, b); last call"),
         (["a", "b", "c"], (2, 3), ["d"], "a leads; 3 of 2-3 nodes here (a, b, c)"),
@@ -57,7 +57,7 @@ def test_elsewhere_than_on_a_terminal_a_line_is_printed_when_it_changes() -> Non
     waiting.state("a leads", ["a"])
     assert stream.getvalue() == "avahi-gpu: a leads; 1 of 2 nodes here (a); waiting for 1 more\n"
     waiting.see(["a", "b"])
-    assert stream.getvalue().splitlines()[1].endswith("on the LAN without the job: b")
+    assert stream.getvalue().splitlines()[1].endswith("not here yet: b")
     waiting.over()
     waiting.tick()
     assert len(stream.getvalue().splitlines()) == 2
