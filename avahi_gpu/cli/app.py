@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -10,6 +14,7 @@ import typer.main
 from typer.core import TyperGroup
 
 from avahi_gpu import __version__
+from avahi_gpu.errors import ExitCode
 
 # what each of them takes beside its own options; in the order in which people need them
 COMMANDS: dict[str, dict[str, Any]] = {
@@ -69,7 +74,17 @@ def options(
 
 def main() -> None:
     """Entry point of ``avahi-gpu``."""
-    app()
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - for the rest of our life
+    try:
+        app()
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF):
+            raise
+        sys.stderr.write(f"avahi-gpu: the output cannot be written: {error.strerror}\n")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered goes nowhere
+        sys.exit(int(ExitCode.FAILED))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import itertools
 import socket
 from collections import Counter
@@ -108,6 +109,9 @@ class Channel:
         return task
 
     async def _connect(self, candidate: Candidate) -> None:
+        if not is_address(candidate.address):  # others told it: no name of theirs is looked up
+            self.feed(steps.OpenFailed(candidate.id, "not an address"))
+            return
         connecting = asyncio.open_connection(candidate.address, candidate.port, limit=LINE_MAX)
         try:
             reader, writer = await asyncio.wait_for(connecting, CONNECT_TIMEOUT_S)
@@ -169,6 +173,15 @@ async def _close(writer: asyncio.StreamWriter) -> None:
     writer.close()
     with contextlib.suppress(OSError, asyncio.TimeoutError):
         await asyncio.wait_for(writer.wait_closed(), CLOSE_S)
+
+
+def is_address(text: str) -> bool:
+    """Return whether ``text`` is an IPv4 or IPv6 address, with or without a scope."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def own_end(writer: asyncio.StreamWriter) -> str:

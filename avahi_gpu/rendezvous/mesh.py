@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from avahi_gpu.errors import LaunchFailed
-from avahi_gpu.rendezvous.channel import describe
+from avahi_gpu.rendezvous.channel import describe, is_address
 from avahi_gpu.rendezvous.messages import Seat
 
 MESH_TIMEOUT_S = 2.0  # a lost SYN is repeated after 1 s; who has not answered two is blocked
@@ -143,6 +143,8 @@ async def test_mesh(
 
 
 async def _reach(own: Seat, seat: Seat, port: int) -> str | None:
+    if not is_address(seat.address):
+        return f"{seat.host} is given an address that is none"
     try:
         connecting = asyncio.open_connection(seat.address, port, local_addr=(own.address, 0))
         _, writer = await asyncio.wait_for(connecting, MESH_TIMEOUT_S)

@@ -30,7 +30,7 @@ async def find_address(name: str, avahi: Avahi | None) -> str | None:
         with contextlib.suppress(BusError):
             return (await asyncio.wait_for(resolve_host(avahi, f"{bare}.{DOMAIN}"), RESOLVE_S))[0]
     loop = asyncio.get_running_loop()
-    with contextlib.suppress(OSError, asyncio.TimeoutError):
+    with contextlib.suppress(OSError, UnicodeError, asyncio.TimeoutError):  # a name that no resolver takes
         asked = loop.getaddrinfo(name, None, family=socket.AF_INET, type=socket.SOCK_STREAM)
         return str((await asyncio.wait_for(asked, RESOLVE_S))[0][4][0])
     return None

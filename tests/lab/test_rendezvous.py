@@ -234,6 +234,16 @@ def test_where_multicast_is_filtered_named_peers_find_each_other(
         assert job.rounds(ROUND_S)[0]["hosts"] == ["gpu-node-1", "gpu-node-2", "gpu-node-3"]
 
 
+def test_a_peer_that_nobody_knows_is_named(make_cluster: Callable[..., Cluster]) -> None:
+    lab = make_cluster(1)
+    with Job(lab.hosts, (1, 2), peers=["..", "nohost"], terms={"last_call_s": 0.0}) as job:
+        job.start()
+        for name in ("..", "nohost"):
+            job.nodes[0].wait_for(
+                "notice", 2 * ROUND_S, lambda line, name=name: f"names {name}," in line["notice"]
+            )
+
+
 def test_named_peers_do_without_avahi(make_cluster: Callable[..., Cluster]) -> None:
     lab = make_cluster(2, avahi=False)
     with Job(lab.hosts, (2, 2), peers=[host.address for host in lab]) as job:
