@@ -144,7 +144,9 @@ def _change_file(change: Change, system: System) -> None:
     before = Before(state.content, state.mode or 0, state.uid or 0, state.gid or 0)
     if state.content is None:
         _make_folder(PurePosixPath(state.link_target or change.path).parent, system)
-    _record(FileRecord(change.path, before, digest(change.content)), system)
+    # the file behind a link, not the link: undo must not take the user's link for a file of ours
+    real = state.link_target or change.path
+    _record(FileRecord(real, before, digest(change.content)), system)
     if change.content is None:
         system.remove(change.path)
     else:

@@ -19,7 +19,7 @@ from avahi_gpu.result import Result, failed
 def finish(result: Result, *, as_json: bool, show: Callable[[Result], None]) -> NoReturn:
     """Print ``result`` (its envelope under ``--json``, else by ``show``) and end with its exit code."""
     if as_json:
-        sys.stdout.write(json.dumps(result.envelope(), ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(result.envelope()) + "\n")
     else:
         show(result)
         for error in result.errors:

@@ -37,6 +37,8 @@ PROOF = {"service": "AG504", "names": "AG105"}
 PASSING = frozenset({*PROOF.values(), "AG203", "AG304"})
 # nothing is touched while one of these is an error that we cannot mend
 BLOCKING = ("AG101", "AG302")
+# and not while nsswitch.conf cannot be read: what nobody sees nobody has set up
+UNREADABLE = frozenset({"AG101"})
 MAX_CLUSTER_BYTES = MAX_VALUE_BYTES["cluster"]
 
 
@@ -152,7 +154,7 @@ def _prove(
 
 
 def _is_wrong(finding: Finding) -> bool:
-    return finding.verdict == "error" or (finding.verdict == "unknown" and finding.id in PASSING)
+    return finding.verdict == "error" or (finding.verdict == "unknown" and finding.id in PASSING | UNREADABLE)
 
 
 def _report(order: Order, made: Sequence[Change], facts: Facts, wrong: Sequence[Finding]) -> Result:
@@ -189,7 +191,7 @@ def _demand_sound(facts: Facts, judge: Judge) -> None:
     for finding in judge(facts):
         if (
             finding.id in BLOCKING
-            and finding.verdict == "error"
+            and (finding.verdict == "error" or (finding.verdict == "unknown" and finding.id in UNREADABLE))
             and not (finding.fix and finding.fix.changes)
         ):
             raise _error_of(finding)

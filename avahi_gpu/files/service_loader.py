@@ -95,6 +95,10 @@ def parse(content: bytes, where: str = "torch.service", host_name: str = "h") ->
     return group
 
 
+# of text: entities in a file of a kilobyte can stand for gigabytes
+MAX_CHARACTERS = 64 * 1024
+
+
 class _Loader:
     """The handlers of static-services.c; each refusal is a MalformedInput that ends the parsing."""
 
@@ -109,6 +113,7 @@ class _Loader:
         self._key: str | None = None  # of a txt-record, once its “=” has come
         self._format = "text"
         self._open: dict[str, str] = {}
+        self._characters = 0  # of text in all, entities expanded
         self._open_txt: list[bytes] = []
         self._open_subtypes: list[str] = []
         self._open_line = 0
@@ -158,6 +163,9 @@ class _Loader:
         return attributes[1] if attributes else default
 
     def add_text(self, text: str) -> None:
+        self._characters += len(text)
+        if self._characters > MAX_CHARACTERS:
+            raise self.fail(f"more than {MAX_CHARACTERS} characters of text", "a service needs a few hundred")
         if self._inside == "name":
             self.name += text
         elif self._inside in ("type", "domain-name", "host-name"):

@@ -11,6 +11,7 @@ from avahi_gpu.errors import AvahiGpuError
 from avahi_gpu.files import config as configuration
 from avahi_gpu.files import nsswitch, service_file, txt
 from avahi_gpu.host import daemons, gpu, net, node, nss, packages
+from avahi_gpu.host.configuration import read_config
 from avahi_gpu.host.gpu import find_python
 from avahi_gpu.host.lan import read_lan
 from avahi_gpu.host.system import System
@@ -134,12 +135,6 @@ async def gather_facts(
     facts = replace(facts, nss_modules=find_modules(system, facts.nsswitch))
     wanted, error = _want_service_file(system, facts, cluster, config)
     return replace(facts, wanted_service_file=wanted, wanted_service_error=error)
-
-
-def read_config(system: System) -> configuration.Config:
-    """Return our configuration, the defaults where there is no file. Raises MalformedConfiguration."""
-    content = system.read(configuration.PATH).content
-    return configuration.parse(content) if content is not None else configuration.Config()
 
 
 def read_hardware(system: System, python: str | None, known: Facts | None = None) -> Hardware:

@@ -11,9 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from avahi_gpu.errors import LaunchFailed, MalformedInput, Misuse
-from avahi_gpu.files import config, txt
+from avahi_gpu.files import txt
 from avahi_gpu.files.config import Config
 from avahi_gpu.files.service_loader import parse
+from avahi_gpu.host.configuration import read_config
 from avahi_gpu.host.system import System
 from avahi_gpu.launch.command import Program, Request
 from avahi_gpu.model import DEFAULT_CLUSTER, NODE_SERVICE, SERVICE_FILE
@@ -113,8 +114,7 @@ def read_defaults(system: System) -> Config:
 
     Raises MalformedConfiguration.
     """
-    content = system.read(config.PATH).content
-    found = config.parse(content) if content is not None else Config()
+    found = read_config(system)
     return found if found.cluster != DEFAULT_CLUSTER else replace(found, cluster=published_cluster(system))
 
 

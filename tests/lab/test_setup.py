@@ -273,3 +273,13 @@ def test_a_daemon_that_will_not_start_is_a_sentence(host: Host) -> None:
     assert done.returncode == 1
     assert "avahi-daemon" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_what_cannot_be_read_is_not_called_done(make_cluster: Callable[..., Cluster]) -> None:
+    host = make_cluster(1, bare=True).hosts[0]
+    host.run(["sh", "-c", "rm /etc/nsswitch.conf && mkdir /etc/nsswitch.conf"], check=True)
+
+    done = host.run(["avahi-gpu", "setup", "--yes", "--only", "names", "--json"])
+
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["errors"][0]["code"] == "AG101"

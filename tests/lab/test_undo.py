@@ -176,3 +176,13 @@ def test_a_second_setup_at_the_same_time_is_refused(host: Host) -> None:
     assert done.returncode == 1
     assert "another avahi-gpu is changing this machine right now" in done.stderr
     host.run(SETUP, check=True)  # the lock of a killed process is free
+
+
+def test_a_link_that_led_nowhere_is_there_again(host: Host) -> None:
+    host.run(["ln", "-sf", "/etc/nowhere.conf", NSSWITCH], check=True)
+    etc = take_picture(host)
+
+    host.run([*SETUP, "--only", "names"], check=True)
+    host.run(UNDO, check=True)
+
+    assert changed(etc, take_picture(host)) == []

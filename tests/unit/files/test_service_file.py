@@ -314,3 +314,13 @@ def test_a_wrong_template_is_one_sentence_with_its_place(template: str, where: s
 
     assert caught.value.where == where
     assert reason in caught.value.message
+
+
+def test_entities_that_stand_for_gigabytes_are_refused_at_once() -> None:
+    entities = ['<!ENTITY a "' + "x" * 1000 + '">']
+    entities += [f'<!ENTITY {name} "{f"&{inner};" * 10}">' for inner, name in ("ab", "bc", "cd", "de")]
+    text = f"<?xml version='1.0'?><!DOCTYPE service-group [{''.join(entities)}]>"
+    text += "<service-group><name>&e;</name></service-group>"
+
+    with pytest.raises(MalformedInput):
+        parse(text.encode(), "bomb.service")
