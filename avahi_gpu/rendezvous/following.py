@@ -138,7 +138,9 @@ class Following:
             core.end(reason)
         elif bye.outcome == "finished":
             self.leader_finished = True
-            spare = core.round is None or core.round.token != self.running
+            # only of a round that the leader was seen to run can we have been a spare
+            ours = core.round.token if core.round is not None else None
+            spare = self.running is not None and self.running != ours
             if not core.live:
                 core.end(f"the job has finished on {host} without {core.own.host}", finished=spare)
         else:

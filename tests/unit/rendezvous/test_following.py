@@ -209,6 +209,15 @@ class TestLosingTheLeader:
         desk = Desk(5)
         desk.want()
         conn = desk.follow(ONE)
+        desk.receive(conn, m.Beat(m.Token(7, ONE.id)))  # a round runs, without us
         desk.receive(conn, m.Bye("finished"))
 
         assert [e.finished for e in desk.found(steps.End)] == [True]
+
+    def test_a_job_that_was_never_seen_to_run_has_not_ended_well(self) -> None:
+        desk = Desk(5)
+        desk.want()
+        conn = desk.follow(ONE)
+        desk.receive(conn, m.Bye("finished"))
+
+        assert [e.finished for e in desk.found(steps.End)] == [False]
