@@ -43,6 +43,13 @@ class Misuse(AvahiGpuError):
     exit_code = ExitCode.USAGE
 
 
+class Interrupted(AvahiGpuError):
+    """Ctrl-C."""
+
+    code = "interrupted"
+    exit_code = ExitCode.INTERRUPTED
+
+
 class MalformedInput(AvahiGpuError):
     """A file, record or line is not of its form. ``where`` is ``path:line`` or the sender."""
 

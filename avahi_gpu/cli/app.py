@@ -14,7 +14,9 @@ import typer.main
 from typer.core import TyperGroup
 
 from avahi_gpu import __version__
-from avahi_gpu.errors import ExitCode
+from avahi_gpu.cli.outcome import guarded, read_ahead, write_json
+from avahi_gpu.errors import ExitCode, Misuse
+from avahi_gpu.result import failed
 
 # what each of them takes beside its own options; in the order in which people need them
 COMMANDS: dict[str, dict[str, Any]] = {
@@ -26,6 +28,11 @@ COMMANDS: dict[str, dict[str, Any]] = {
     # everything behind the script's name is the script's own
     "launch": {"allow_extra_args": True, "allow_interspersed_args": False},
 }
+
+
+# what the parser raises for words that it does not understand; typer brings a parser of its own since 0.26,
+# and used the library click before
+UsageError: Any = typer.BadParameter.__bases__[0]
 
 
 class LateCommands(TyperGroup):
@@ -43,6 +50,12 @@ class LateCommands(TyperGroup):
         single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
         single.command(cmd_name, context_settings=COMMANDS[cmd_name])(module.command)
         return typer.main.get_command(single)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; Ctrl-C while it is being imported ends as it does later."""
+        command, as_json = read_ahead(sys.argv[1:])
+        with guarded(command, as_json=as_json):
+            return super().invoke(ctx)
 
 
 app = typer.Typer(
@@ -72,13 +85,27 @@ def options(
     """Options of the program itself."""
 
 
+def run(arguments: list[str]) -> int:
+    """Run the program with these arguments and return its exit code; never raises for wrong words."""
+    try:
+        return int(app(arguments, standalone_mode=False) or ExitCode.FINE)
+    except UsageError as error:
+        command, as_json = read_ahead(arguments)
+        if as_json:
+            helps = f"avahi-gpu {command} --help" if command in COMMANDS else "avahi-gpu --help"
+            write_json(failed(command, Misuse(error.format_message(), f"`{helps}` tells what is understood")))
+        else:
+            error.show()
+        return int(ExitCode.USAGE)
+
+
 def main() -> None:
     """Entry point of ``avahi-gpu``."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever started us
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - for the rest of our life
     try:
-        app()
+        sys.exit(run(sys.argv[1:]))
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF):
             raise

@@ -42,14 +42,15 @@ def command(
         ),
     ] = "auto",
     master: Annotated[
-        str, typer.Option(metavar="HOST", help="The host that leads, where rank 0 runs.", show_default=False)
-    ] = "",
+        str | None,
+        typer.Option(metavar="HOST", help="The host that leads, where rank 0 runs.", show_default=False),
+    ] = None,
     peers: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="A,B", help="Addresses of other nodes, where multicast is blocked.", show_default=False
         ),
-    ] = "",
+    ] = None,
     lost_after: Annotated[
         float,
         typer.Option(metavar="SECONDS", help="Silence that means a node is lost; at least 2."),
@@ -69,7 +70,8 @@ def command(
         typer.Option(metavar="NAME", envvar="AVAHI_GPU_INTERFACE", help="[default: the best one of the LAN]"),
     ] = None,
     allow_skew: Annotated[
-        bool, typer.Option("--allow-skew", help="Let nodes with other versions of torch or NCCL in.")
+        bool,
+        typer.Option("--allow-skew", help="Let nodes with other versions of torch, NCCL, CUDA or Python in."),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the environment and the torchrun command, run nothing.")
@@ -88,7 +90,7 @@ def command(
         system = System()
         defaults = read_defaults(system)
         program = asked.split_words(words or [])
-        chosen_cluster = asked.check_cluster(cluster) if cluster else defaults.cluster
+        chosen_cluster = asked.check_cluster(cluster) if cluster is not None else defaults.cluster
         if nnodes is None:
             from avahi_gpu.launch.plan import suggest_nodes
 
@@ -96,13 +98,13 @@ def command(
         smallest, largest = asked.parse_nodes(nnodes)
         request = asked.Request(
             program=program,
-            job=asked.check_job(job) if job else asked.default_job(program),
+            job=asked.check_job(job) if job is not None else asked.default_job(program),
             min_nodes=smallest,
             max_nodes=largest,
             processes=asked.parse_processes(nproc_per_node),
             cluster=chosen_cluster,
-            master=asked.check_master(master),
-            peers=asked.split_peers(peers) or defaults.peers,
+            master=asked.check_master(master) if master is not None else "",
+            peers=asked.split_peers(peers) if peers is not None else defaults.peers,
             interface=asked.check_interface(interface) or defaults.interface,
             lost_after_s=asked.check_seconds("--lost-after", lost_after, asked.LOST_AFTER_MIN_S),
             join_timeout_s=asked.check_seconds("--join-timeout", join_timeout, 1.0),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise, takewhile
 from typing import NoReturn
 
 import typer
 
-from avahi_gpu.errors import AvahiGpuError, ExitCode
+from avahi_gpu.errors import AvahiGpuError, ExitCode, Interrupted
 from avahi_gpu.render.text import console, describe_error
 from avahi_gpu.result import Result, failed
 
@@ -19,13 +20,19 @@ from avahi_gpu.result import Result, failed
 def finish(result: Result, *, as_json: bool, show: Callable[[Result], None]) -> NoReturn:
     """Print ``result`` (its envelope under ``--json``, else by ``show``) and end with its exit code."""
     if as_json:
-        sys.stdout.write(json.dumps(result.envelope()) + "\n")
+        write_json(result)
     else:
         show(result)
         for error in result.errors:
             tell_error(error)
     sys.stdout.flush()
     raise typer.Exit(int(result.exit_code))
+
+
+def write_json(result: Result) -> None:
+    """Print the one object of ``--json``."""
+    sys.stdout.write(json.dumps(result.envelope()) + "\n")
+    sys.stdout.flush()
 
 
 def tell_error(error: AvahiGpuError) -> None:
@@ -41,9 +48,23 @@ def guarded(command: str, *, as_json: bool = False) -> Iterator[None]:
     except AvahiGpuError as error:
         finish(failed(command, error), as_json=as_json, show=lambda _: None)
     except KeyboardInterrupt:
-        console(sys.stderr).print("avahi-gpu: interrupted")
-        raise typer.Exit(int(ExitCode.INTERRUPTED)) from None
+        finish(failed(command, Interrupted("interrupted")), as_json=as_json, show=lambda _: None)
     except BrokenPipeError:
         # the reader of our output has gone (`avahi-gpu peers | head -1`): nothing to tell anybody
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(int(ExitCode.FINE)) from None
+
+
+NO_JSON = ("launch", "explain")  # all words behind launch's script are the script's own
+
+
+def read_ahead(arguments: Sequence[str]) -> tuple[str, bool]:
+    """Return the command that is asked for ('' for none), and whether its result is to be a JSON object.
+
+    For the ends that come before the command's own parser has got so far as to know.
+    """
+    words = list(takewhile(lambda word: word != "--", arguments))
+    command = next((word for word in words if not word.startswith("-")), "")
+    pairs = pairwise(words)
+    wanted = "--json" in words or "--format=json" in words or ("--format", "json") in pairs
+    return command, wanted and command not in NO_JSON

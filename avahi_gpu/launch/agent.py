@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import io
 import os
 import signal
 import sys
@@ -14,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stderr, suppress
 from pathlib import Path
 from typing import Any
 
@@ -204,10 +205,17 @@ def handlers_restored() -> Iterator[None]:
 
 def read_arguments(arguments: Sequence[str]) -> tuple[Any, Any, list[str]]:
     """Return ``(config, entry point, its arguments)`` by torchrun's own rules. Raises Misuse."""
+    said = io.StringIO()  # the parser prints its usage, and then ends the process
     try:
-        return config_from_args(parse_args(list(arguments)))  # type: ignore[no-any-return]
+        with redirect_stderr(said):
+            return config_from_args(parse_args(list(arguments)))  # type: ignore[no-any-return]
     except (ValueError, AssertionError) as error:
-        raise Misuse(f"torchrun refuses its options: {error}", "`torchrun --help` explains them") from None
+        reason = str(error)
+    except SystemExit as end:
+        if not end.code:  # --help
+            raise
+        reason = said.getvalue().strip().rpartition("error: ")[2] or "it does not say why"
+    raise Misuse(f"torchrun refuses its options: {reason}", "`torchrun --help` explains them")
 
 
 def tied(program: str, words: Sequence[str]) -> tuple[str, list[str]]:

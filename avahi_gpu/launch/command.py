@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,25 @@ DEVICES = ("auto", "gpu", "cpu", "xpu")  # words for --nproc-per-node; torchrun 
 # torchrun's options that take no value (torch.distributed.run.get_args_parser), needed to find the script
 # among its options before torch is imported; a test compares them with the installed torch
 TORCHRUN_FLAGS = ("--standalone", "--module", "--no-python", "--run-path", "--virtual-local-rank", "--help")
+
+# those that take one and that launch leaves to the user; with OURS they are all that a word can mean
+TORCHRUN_VALUES = (
+    "--max-restarts",
+    "--monitor-interval",
+    "--start-method",
+    "--event-log-handler",
+    "--role",
+    "--log-dir",
+    "--redirects",
+    "--tee",
+    "--local-ranks-filter",
+    "--duplicate-stdout-filters",
+    "--duplicate-stderr-filters",
+    "--logs-specs",
+    "--numa-binding",
+    "--signals-to-handle",
+    "--shutdown-timeout",
+)
 
 # torchrun's options that launch sets itself, and what to give instead
 OURS = {
@@ -126,6 +146,7 @@ def split_words(words: Sequence[str]) -> Program:
         name = _long_name(word)
         if name in OURS:
             raise Misuse(f"launch sets torchrun's {name} itself", OURS[name])
+        _demand_known(word, name)
         options.append(word)
         if name == "--module":
             kind = "module"
@@ -144,6 +165,26 @@ def _long_name(word: str) -> str:
     """Return torchrun's long name of an option as typed, with hyphens and without a value."""
     name = word.partition("=")[0].replace("_", "-")
     return "--module" if name == "-m" else "--help" if name == "-h" else name
+
+
+def _demand_known(word: str, name: str) -> None:
+    """Raise Misuse for a word that torchrun would refuse, before it takes the script for its value.
+
+    torchrun takes an option that is cut short, too. One with ``=`` swallows no script: it is left to the
+    installed torchrun, which may be newer than the table.
+    """
+    known = (*TORCHRUN_FLAGS, *TORCHRUN_VALUES, *OURS)
+    if not word.startswith("--"):
+        fits = word in ("-m", "-h") or word[:2] in ("-r", "-t")
+    else:
+        fits = "=" in word or any(option.startswith(name) for option in known)
+    if not fits:
+        near = difflib.get_close_matches(name, (*TORCHRUN_FLAGS, *TORCHRUN_VALUES), 1)
+        meant = f"did you mean {near[0]}? " if near else ""
+        raise Misuse(
+            f"torchrun has no option {word}",
+            f"{meant}`torchrun --help` lists them; the script's own options go behind the script",
+        )
 
 
 def _takes_value(word: str, name: str) -> bool:
@@ -166,8 +207,8 @@ def check_job(name: str) -> str:
     """Return a job's name. Raises Misuse for one that cannot be published."""
     if not _JOB.fullmatch(name):
         raise Misuse(
-            f"--job {name} is not a name for a job",
-            "use up to 63 letters, digits, dots, hyphens, underscores",
+            f"--job {named(name)} is not a name for a job",
+            "use up to 63 letters, digits, dots, hyphens, underscores; without --job it is the script's name",
         )
     return name
 
@@ -176,7 +217,7 @@ def check_cluster(name: str) -> str:
     """Return a cluster's name. Raises Misuse for one that cannot be published."""
     if not name.isprintable() or not 1 <= len(name.encode()) <= CLUSTER_BYTES_MAX or "," in name:
         raise Misuse(
-            f"--cluster {name} is not a name for a cluster",
+            f"--cluster {named(name)} is not a name for a cluster",
             f"use up to {CLUSTER_BYTES_MAX} bytes of printable text without a comma",
         )
     return name
@@ -184,16 +225,16 @@ def check_cluster(name: str) -> str:
 
 def check_master(host: str) -> str:
     """Return a host's bare name, without ``.local``. Raises Misuse."""
-    bare = host.strip().rstrip(".").removesuffix(".local")
-    if bare and not _HOST.fullmatch(bare):
-        raise Misuse(f"--master {host} is not a host name", "give it as `avahi-gpu peers` shows it")
+    bare = host.strip().removesuffix(".").removesuffix(".local")
+    if not _HOST.fullmatch(bare) or ".." in bare:
+        raise Misuse(f"--master {named(host)} is not a host name", "give it as `avahi-gpu peers` shows it")
     return bare
 
 
 def check_interface(name: str | None) -> str | None:
     """Return an interface's name. Raises Misuse."""
     if name is not None and not _INTERFACE.fullmatch(name):
-        raise Misuse(f"--interface {name} is not the name of an interface", "`ip link` lists them")
+        raise Misuse(f"--interface {named(name)} is not the name of an interface", "`ip link` lists them")
     return name
 
 
@@ -203,9 +244,16 @@ def split_peers(text: str) -> tuple[str, ...]:
     for peer in peers:
         if not _PEER.fullmatch(peer):
             raise Misuse(f"--peers names {peer}, which is no host", "give names or addresses: --peers A,B")
+    if not peers:
+        raise Misuse(f"--peers {named(text)} names no host", "give names or addresses: --peers A,B")
     if len(peers) > NODES_MAX:
         raise Misuse(f"--peers names more than {NODES_MAX} hosts", "name those that run the job")
     return peers
+
+
+def named(value: str) -> str:
+    """Return a value as a sentence shows it: one of blanks, or none at all, in quotes."""
+    return value if value.strip() else repr(value)
 
 
 def check_seconds(option: str, value: float, smallest: float) -> float:

@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -186,6 +187,10 @@ def test_who_is_not_root_is_told_so(arguments: tuple[str, ...], lab: Cluster) ->
         ("doctor", "--fix"),
         ("peers", "--expect", "0"),
         ("peers", "--format", "nonsense"),
+        ("peers", "--nonsense"),  # what the parser itself refuses
+        ("peers", "--expect", "many"),
+        ("doctor", "--fail-on", "nothing"),
+        ("undo", "nonsense"),
     ],
 )
 def test_a_misuse_is_told_with_its_code(arguments: tuple[str, ...], lab: Cluster) -> None:
@@ -234,6 +239,19 @@ def test_ctrl_c_ends_with_130_and_no_traceback(lab: Cluster) -> None:
 
     assert watching.wait() == 128 + signal.SIGINT
     assert "Traceback" not in watching.output
+
+
+def test_ctrl_c_under_json_is_an_object_too(lab: Cluster) -> None:
+    waiting = lab[0].follow(["avahi-gpu", "peers", "--json", "--expect", "5", "--timeout", "60"])
+    time.sleep(1.0)  # wherever it is by then, the program itself has been loaded
+
+    waiting.ctrl_c()
+
+    assert waiting.wait() == 128 + signal.SIGINT
+    (line,) = waiting.lines
+    envelope = json.loads(line)
+    assert mismatch(envelope, envelope_of("peers", {})) == ""
+    assert (envelope["exit_code"], envelope["errors"][0]["code"]) == (130, "interrupted")
 
 
 def test_errors_go_to_stderr_and_say_what_to_do(lab: Cluster) -> None:

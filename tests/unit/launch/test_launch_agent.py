@@ -12,7 +12,14 @@ import pytest
 
 from avahi_gpu.errors import LaunchFailed, Misuse
 from avahi_gpu.launch import tether
-from avahi_gpu.launch.command import OURS, TORCHRUN_FLAGS, Program, Request, torchrun_arguments
+from avahi_gpu.launch.command import (
+    OURS,
+    TORCHRUN_FLAGS,
+    TORCHRUN_VALUES,
+    Program,
+    Request,
+    torchrun_arguments,
+)
 
 pytest.importorskip("torch")
 
@@ -35,6 +42,9 @@ def test_the_table_of_torchruns_flags_is_the_one_of_the_installed_torch() -> Non
     assert set(TORCHRUN_FLAGS) - known <= {"--virtual-local-rank"}
     options = {o.replace("_", "-") for a in parser._actions for o in a.option_strings}
     assert set(OURS) <= options
+    # each that launch leaves to the user, or it would be refused as unknown
+    values = {option for option in options if option.startswith("--")} - known - set(OURS)
+    assert values <= set(TORCHRUN_VALUES)
 
 
 def test_torchrun_reads_the_arguments_as_they_are_meant(agent: object) -> None:
@@ -49,10 +59,21 @@ def test_torchrun_reads_the_arguments_as_they_are_meant(agent: object) -> None:
     assert words == ["-u", "-m", "pkg.train", "--lr", "1"]
 
 
-def test_values_that_torchrun_refuses_are_a_sentence(agent: object) -> None:
-    asked = Request(Program(("--max-restarts=-1",), "train.py", ()), "train", 1, 1)
-    with pytest.raises(Misuse, match="max_restarts"):
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ("--max-restarts=-1", "max_restarts"),
+        ("--max-restarts=many", "invalid int value: 'many'"),  # argparse itself prints, and ends the process
+        ("--of-tomorrow=1", "unrecognized arguments"),
+    ],
+)
+def test_what_torchrun_refuses_is_a_sentence(
+    agent: object, option: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = Request(Program((option,), "train.py", ()), "train", 1, 1)
+    with pytest.raises(Misuse, match=says):
         agent.read_arguments(torchrun_arguments(asked, 1))  # type: ignore[attr-defined]
+    assert capsys.readouterr().err == ""
 
 
 def test_without_gpus_auto_is_one_process_and_gpu_is_refused(

@@ -86,6 +86,28 @@ def test_the_script_is_found_behind_torchruns_options(words: list[str], program:
     assert asked.split_words(words) == program
 
 
+@pytest.mark.parametrize(
+    ("words", "says", "hint"),
+    [
+        (["--max-restrats", "2", "train.py"], "--max-restrats", "--max-restarts"),
+        (["--foo", "train.py"], "--foo", "torchrun --help"),
+        (["-x", "train.py"], "-x", "torchrun --help"),
+    ],
+)
+def test_an_option_that_torchrun_does_not_know_does_not_swallow_the_script(
+    words: list[str], says: str, hint: str
+) -> None:
+    with pytest.raises(Misuse) as error:
+        asked.split_words(words)
+    assert f"torchrun has no option {says}" in error.value.message
+    assert hint in error.value.hint
+
+
+def test_what_a_newer_torchrun_may_know_is_left_to_it_where_it_hides_no_script() -> None:
+    assert asked.split_words(["--of-tomorrow=1", "train.py"]).script == "train.py"
+    assert asked.split_words(["--max-restart", "1", "train.py"]).script == "train.py"  # cut short is fine
+
+
 @pytest.mark.parametrize("words", [[], ["--max-restarts=2"], ["--standalone-not"], ["--module"], ["--"]])
 def test_a_missing_script_is_told(words: list[str]) -> None:
     with pytest.raises(Misuse):
@@ -147,15 +169,22 @@ def test_clusters_that_cannot_be_published_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "bare"), [("gpu-node-1.local", "gpu-node-1"), ("gpu-node-1.", "gpu-node-1"), ("", "")]
+    ("host", "bare"), [("gpu-node-1.local", "gpu-node-1"), ("gpu-node-1.", "gpu-node-1"), (" a ", "a")]
 )
 def test_the_master_may_be_given_with_its_domain(host: str, bare: str) -> None:
     assert asked.check_master(host) == bare
 
 
+@pytest.mark.parametrize("host", ["", "..", ".", "a..b", "-a", "a b", ".local"])
+def test_a_master_that_is_no_host_is_refused(host: str) -> None:
+    with pytest.raises(Misuse, match="--master") as error:
+        asked.check_master(host)
+    assert error.value.hint
+
+
 def test_hostile_or_empty_peers_are_refused_or_left_out() -> None:
     assert asked.split_peers("a, b,,fd77::1") == ("a", "b", "fd77::1")
-    for text in ("a b", "a;b", "x" * 300, ",".join(map(str, range(65)))):
+    for text in ("", ",,", " ", "a b", "a;b", "x" * 300, ",".join(map(str, range(65)))):
         with pytest.raises(Misuse, match="--peers"):
             asked.split_peers(text)
 
