@@ -16,4 +16,5 @@ import torch.distributed as dist  # noqa: E402
 dist.init_process_group("gloo")
 ready = time.monotonic()
 print(f"group ready on rank {dist.get_rank()} at {ready:.6f}", flush=True)
+dist.barrier()  # nobody leaves while gloo on another node still connects
 dist.destroy_process_group()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import signal
@@ -22,6 +21,7 @@ from avahi_gpu.launch.neighbours import Neighbours
 from avahi_gpu.launch.outcome import Stopped, describe, exit_code, first_failure
 from avahi_gpu.rendezvous.messages import Skills
 from avahi_gpu.rendezvous.node import MASTER_PRIORITY, JobEnded, Node, Notice, Settings, choose_address
+from avahi_gpu.rendezvous.plugin import uncollected
 from avahi_gpu.rendezvous.terms import Terms
 
 LOOK_AROUND_AFTER_S = 1.0  # who gathers within that needs not be told whom it could wait for
@@ -171,22 +171,6 @@ def settings_of(request: Request, skills: Skills) -> Settings:
 def own_host() -> str:
     """Return this host's name without a domain."""
     return socket.gethostname().partition(".")[0]
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Keep garbage collection out of the block: an import makes objects that stay.
-
-    torch's makes so many that looking through them again and again takes a seventh of its time.
-    """
-    ours = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()  # later collections need not look at them either
-        if ours:
-            gc.enable()
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """The torch elastic backend ``avahi``: ``torchrun --rdzv-backend=avahi`` finds its peers by itself.
 
-The entry point ``torchrun.handlers`` leads here. torch's own words for it are in the documentation of
-``torch.distributed.elastic.rendezvous``; docs/adr/0003-torch-api.md lists every name of torch's that is used.
+The entry point ``torchrun.handlers`` leads here by way of ``plugin``. torch's own words for it are in the
+documentation of ``torch.distributed.elastic.rendezvous``; docs/adr/0003-torch-api.md lists every name of
+torch's that is used.
 """
 
 from __future__ import annotations
@@ -164,8 +165,8 @@ def tell(notice: Notice) -> None:
     sys.stderr.flush()
 
 
-def installed_skills(processes: int = 0) -> Skills:
-    """Return what this environment brings: the versions that decide whether nodes can work together."""
+def installed_skills(min_nodes: int, max_nodes: int) -> Skills:
+    """Return what this node brings: the versions that decide whether nodes can work together."""
     try:
         nccl = next(
             (
@@ -179,11 +180,12 @@ def installed_skills(processes: int = 0) -> Skills:
         nccl = ""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     return Skills(
+        min_nodes=min_nodes,
+        max_nodes=max_nodes,
         torch=str(torch.__version__),
         nccl=nccl,
         cuda=str(torch.version.cuda or ""),
         python=python,
-        processes=processes,
     )
 
 
@@ -223,13 +225,7 @@ def settings_of(parameters: RendezvousParameters) -> Settings:
         last_call_s=seconds(parameters, "last_call_timeout", LAST_CALL_S),
         join_timeout_s=seconds(parameters, "join_timeout", JOIN_TIMEOUT_S),
         allow_skew=bool(parameters.get_as_bool("allow_skew", False)),
-        skills=Skills(
-            **{
-                **{f: getattr(installed_skills(), f) for f in ("torch", "nccl", "cuda", "python")},
-                "min_nodes": parameters.min_nodes,
-                "max_nodes": parameters.max_nodes,
-            }
-        ),
+        skills=installed_skills(parameters.min_nodes, parameters.max_nodes),
     )
     return Settings(
         terms=terms,
@@ -255,5 +251,5 @@ def seconds(parameters: RendezvousParameters, key: str, default: float) -> float
 
 
 def registration() -> Callable[[RendezvousParameters], RendezvousHandler]:
-    """Entry point of the group ``torchrun.handlers``: torch calls it to get the creator."""
+    """The entry point's former place, for an environment that was installed before it moved to ``plugin``."""
     return create

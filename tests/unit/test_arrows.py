@@ -49,6 +49,7 @@ EDGES = (
     "rendezvous/handler.py",
     "rendezvous/mesh.py",
     "rendezvous/node.py",
+    "rendezvous/plugin.py",
     "rendezvous/seek.py",
 )
 EFFECTS = {
