@@ -19,7 +19,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,6 +49,7 @@ class Cluster:
         ]
         self._switch: subprocess.Popen[str] | None = None
         self._lifeline = -1
+        self._theirs = -1  # the end of the lifeline that hosts hold as their stdin
 
     def __getitem__(self, index: int) -> Host:
         return self.hosts[index]
@@ -64,19 +65,17 @@ class Cluster:
 
     def boot(self, *, avahi: bool, settle: bool) -> None:
         """Start the switch and all hosts side by side."""
-        ours, self._lifeline = os.pipe()  # neither end is inherited, except as the stdin of what we start
-        try:
-            self._switch = subprocess.Popen(
-                [*SCRIPT, str(BOOT), "switch"],
-                stdin=ours,
-                stdout=subprocess.PIPE,
-                text=True,
-                start_new_session=True,
-            )
-            for host in self.hosts:
-                host.power_on(ours)
-        finally:
-            os.close(ours)
+        # neither end is inherited, except as the stdin of what we start
+        self._theirs, self._lifeline = os.pipe()
+        self._switch = subprocess.Popen(
+            [*SCRIPT, str(BOOT), "switch"],
+            stdin=self._theirs,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        for host in self.hosts:
+            host.power_on(self._theirs)
         assert self._switch.stdout is not None
         switch = int(self._switch.stdout.readline())
         network.build_switch(switch)
@@ -86,6 +85,20 @@ class Cluster:
             with ThreadPoolExecutor(len(self.hosts)) as together:
                 list(together.map(lambda host: host.start_avahi(settle=settle), self.hosts))
 
+    def power_on(self, host: Host, *, settle: bool = True) -> None:
+        """Boot a host again that was killed, with avahi-daemon; what it had written to its /etc is gone."""
+        host.power_on(self._theirs)
+        host.wait_until_up(host.switch)
+        host.start_avahi(settle=settle)
+
+    def partition(self, *groups: Sequence[Host]) -> None:
+        """Part the LAN: the hosts of each group see each other alone, and all keep their carrier."""
+        network.part(self.hosts[0].switch, [[host.number for host in group] for group in groups])
+
+    def reunite(self) -> None:
+        """Make one LAN of the parts again."""
+        network.reunite(self.hosts[0].switch, [host.number for host in self.hosts if host.pid])
+
     def strangers(self) -> list[str]:
         """Return the command lines of processes that freshly booted hosts would not have."""
         return [line for host in self.hosts for line in host.strangers()]
@@ -94,7 +107,8 @@ class Cluster:
         """End everything, and wait until it has ended."""
         if self._lifeline >= 0:
             os.close(self._lifeline)  # from here on all hosts end by themselves, even if we are interrupted
-            self._lifeline = -1
+            os.close(self._theirs)
+            self._lifeline = self._theirs = -1
         for host in self.hosts:
             host.end()
         if self._switch is not None:

@@ -18,6 +18,7 @@ from tests.lab.process import END_WITHIN_S, ENTER, Follower, Process, finish
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCRIPT = [sys.executable, "-S", "-E", "-s"]  # a bare interpreter: it starts in a hundredth of a second
 BOOT = Path(__file__).with_name("boot.py")
+POOR_CABLE = Path(__file__).with_name("poor_cable.py")
 REGISTER_WITHIN_S = 10.0  # avahi-daemon needs 0.8 to 1.0 s for its probes; the rest is for a busy machine
 POLL_S = 0.05
 RUNNING = "int32 2"  # org.freedesktop.Avahi.Server.GetState: AVAHI_SERVER_RUNNING
@@ -50,6 +51,7 @@ class Host:
         self._token = token
         self._holder: subprocess.Popen[str] | None = None
         self._processes: list[Process] = []
+        self._poor_cable: subprocess.Popen[str] | None = None
 
     def __repr__(self) -> str:
         return f"<{self.name} {self.address}>"
@@ -87,9 +89,11 @@ class Host:
         if self._handle >= 0:
             network.unplug(self.switch, self.number, carrier=False)
         self.end()
+        network.remove_port(self.switch, self.number)  # so that the host can be powered on again
 
     def end(self) -> None:
         """Kill process 1, and with it everything in the host; return when all of it has ended."""
+        self._take_poor_cable_away()
         if self._holder is None:
             return
         if self._handle < 0:
@@ -113,8 +117,41 @@ class Host:
         network.unplug(self.switch, self.number, carrier=carrier)
 
     def heal(self) -> None:
-        """Put the cable back."""
+        """Put a good cable back, whatever was done to it by ``cut``, ``mute`` or ``impair``."""
+        self._take_poor_cable_away()
+        network.unmute(self.switch, self.number, self.pid)
         network.plug_back(self.switch, self.number)
+
+    def mute(self, way: network.Way) -> None:
+        """Let every frame from this host (``out``) or to it (``in``) vanish; ``heal`` ends it."""
+        network.mute(self.switch, self.number, self.pid, way)
+
+    def impair(self, *, loss: float = 0.0, delay_ms: float = 0.0, seed: int = 0) -> None:
+        """Lose this share of the frames (0 to 1) and delay the others, each way; ``heal`` ends it."""
+        self._take_poor_cable_away()
+        network.unplug(self.switch, self.number, carrier=True)
+        tap = f"poor{self.number}"
+        pids = (self.switch, self.pid)
+        words = [*pids, network.port_of(self.number), tap, loss, delay_ms / 1000, seed]
+        self._poor_cable = subprocess.Popen(
+            [*SCRIPT, str(POOR_CABLE), *map(str, words)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert self._poor_cable.stdout is not None
+        if not self._poor_cable.stdout.readline():
+            raise RuntimeError(f"{self.name}: the poor cable does not work; its words are above")
+        network.connect(self.switch, tap)
+
+    def _take_poor_cable_away(self) -> None:
+        if self._poor_cable is not None:
+            assert self._poor_cable.stdin is not None and self._poor_cable.stdout is not None
+            self._poor_cable.stdin.close()
+            self._poor_cable.wait(END_WITHIN_S)
+            self._poor_cable.stdout.close()
+            self._poor_cable = None
 
     def freeze(self) -> None:
         """Stop every process but process 1, as a host that swaps hard does; its kernel still answers."""
@@ -199,6 +236,22 @@ class Host:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content.encode() if isinstance(content, str) else content)
         file.chmod(mode)
+
+    # --- the bus -----------------------------------------------------------------------------------------
+
+    def stop_bus(self) -> None:
+        """Kill dbus-daemon. avahi-daemon gives up with it, or looks for it again, as it was built."""
+        for pid in self.outer_pids():
+            with suppress(OSError):  # it has ended meanwhile
+                if Path(f"/proc/{pid}/comm").read_text().strip() == "dbus-daemon":
+                    os.kill(pid, signal.SIGKILL)
+
+    def start_bus(self) -> None:
+        """Start dbus-daemon, and avahi-daemon where it has given up, as systemd would."""
+        self.run(["rm", "-f", "/run/dbus/pid"])
+        self.run(["dbus-daemon", "--system", "--fork", "--nopidfile"], check=True)
+        if self.run(["avahi-daemon", "--check"]).returncode != 0:
+            self.start_avahi(settle=False)
 
     # --- avahi-daemon ------------------------------------------------------------------------------------
 

@@ -7,24 +7,37 @@ kernel removes each with its last process.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Literal
 
 BRIDGE = "br0"
 SETTLE_S = 10.0  # ip answers in milliseconds
 
+Way = Literal["in", "out"]
 
-def configure(pid: int, commands: Iterable[str]) -> None:
-    """Run ``ip`` commands in the network namespace of ``pid``. Raises RuntimeError with ip's words."""
+
+def inside(pid: int, argv: Sequence[str], text: str = "") -> str:
+    """Run a command in the network namespace of ``pid``, feed it ``text``, return what it prints.
+
+    Raises RuntimeError with the command's own words where it fails.
+    """
     done = subprocess.run(
-        ["nsenter", f"--net=/proc/{pid}/ns/net", "ip", "-batch", "-"],
-        input="\n".join(commands) + "\n",
+        ["nsenter", f"--net=/proc/{pid}/ns/net", *argv],
+        input=text,
         capture_output=True,
         text=True,
         timeout=SETTLE_S,
         check=False,
     )
     if done.returncode != 0:
-        raise RuntimeError(f"ip: {done.stderr.strip()}")
+        raise RuntimeError(f"{argv[0]}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def configure(pid: int, commands: Iterable[str]) -> None:
+    """Run ``ip`` commands in the network namespace of ``pid``. Raises RuntimeError with ip's words."""
+    inside(pid, ["ip", "-batch", "-"], "\n".join(commands) + "\n")
 
 
 def port_of(number: int) -> str:
@@ -62,6 +75,12 @@ def plug_in(switch: int, number: int, host: int, address: str) -> None:
     )
 
 
+def remove_port(switch: int, number: int) -> None:
+    """Take away the port of a host that is gone; its end of the cable has gone with it, or is about to."""
+    with suppress(RuntimeError):  # the kernel has removed both ends by now
+        configure(switch, [f"link del {port_of(number)}"])
+
+
 def unplug(switch: int, number: int, *, carrier: bool) -> None:
     """Cut the cable. With ``carrier`` the host sees no fault, as behind a dead switch."""
     state = "nomaster" if carrier else "down"
@@ -71,3 +90,51 @@ def unplug(switch: int, number: int, *, carrier: bool) -> None:
 def plug_back(switch: int, number: int) -> None:
     """Mend the cable, however it was cut."""
     configure(switch, [f"link set {port_of(number)} master {BRIDGE} up"])
+
+
+def connect(switch: int, name: str) -> None:
+    """Put an interface of the switch's own on the bridge."""
+    configure(switch, [f"link set {name} master {BRIDGE} up"])
+
+
+# --- a LAN in parts ----------------------------------------------------------------------------------------
+
+
+def part(switch: int, groups: Sequence[Sequence[int]]) -> None:
+    """Give each group of host numbers a bridge of its own; cables keep the state that they are in."""
+    reunite(switch, [])
+    for index, group in enumerate(groups):
+        bridge = f"part{index}"
+        configure(
+            switch,
+            [
+                f"link add {bridge} type bridge stp_state 0 mcast_snooping 0",
+                f"link set {bridge} up",
+                *(f"link set {port_of(number)} master {bridge}" for number in group),
+            ],
+        )
+
+
+def reunite(switch: int, numbers: Iterable[int]) -> None:
+    """Put the ports of these hosts back on the one bridge, and remove the others."""
+    configure(switch, [f"link set {port_of(number)} master {BRIDGE}" for number in numbers])
+    shown = inside(switch, ["ip", "-brief", "link", "show", "type", "bridge"])
+    bridges = [line.split()[0] for line in shown.splitlines() if line.startswith("part")]
+    configure(switch, [f"link del {bridge}" for bridge in bridges])
+
+
+# --- one-way loss ------------------------------------------------------------------------------------------
+
+
+def mute(switch: int, number: int, host: int, way: Way) -> None:
+    """Let every frame from the host (``out``) or to it (``in``) vanish, while the other way is open."""
+    pid, device = (switch, port_of(number)) if way == "out" else (host, "eth0")
+    rule = f"chain c {{ type filter hook ingress device {device} priority 0; policy drop; }};"
+    inside(pid, ["nft", "-f", "-"], f"table netdev mute{number} {{ {rule} }};\n")
+
+
+def unmute(switch: int, number: int, host: int) -> None:
+    """Open both ways again."""
+    for pid in (switch, host):
+        if f"mute{number}" in inside(pid, ["nft", "list", "tables"]):
+            inside(pid, ["nft", "delete", "table", "netdev", f"mute{number}"])
