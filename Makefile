@@ -1,6 +1,6 @@
 # Every target installs what it needs first and says so; a second run has nothing to install.
 
-.PHONY: help test demo bench lint clean
+.PHONY: help test demo bench torches lint clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -17,6 +17,10 @@ demo: ## Show the main job on three virtual hosts on this machine
 bench: ## Measure discovery, start and recovery on the lab
 	@scripts/bootstrap
 	@scripts/as-root .venv/bin/python -m bench
+
+torches: ## Run the tests that need torch with other versions of it, gigabytes each; VERSIONS="2.6.0 2.15.0"
+	@scripts/bootstrap
+	@scripts/torches $(VERSIONS)
 
 lint: ## Check style and types only
 	@scripts/bootstrap python

@@ -12,6 +12,7 @@ JOB_SERVICE = "_torch-rdzv._tcp"  # dynamic, from a running job's agent
 DOMAIN = "local"
 DEFAULT_PORT = 29500  # torch's customary MASTER_PORT, published by setup
 DEFAULT_CLUSTER = "default"
+TORCH_AT_LEAST = (2, 6)  # the first that loads a rendezvous backend by entry point (torchrun.handlers)
 LOOPBACK_INDEX = 1  # Linux gives the loopback interface this index in every network namespace
 
 

@@ -6,9 +6,7 @@ import re
 
 from avahi_gpu.checks.outcome import Outcome, info, ok, unknown, warn
 from avahi_gpu.checks.registry import check
-from avahi_gpu.model import Facts
-
-OLDEST_TORCH = (2, 5)  # the first that loads a rendezvous backend by entry point (torchrun.handlers)
+from avahi_gpu.model import TORCH_AT_LEAST, Facts
 
 
 @check("AG401", slug="gpus", area="gpu", says="the GPUs of this machine can be read")
@@ -38,10 +36,10 @@ def torch(facts: Facts) -> Outcome:
             hint="launch needs it: pip install torch in the training environment, beside avahi-gpu",
         )
     number = re.match(r"(\d+)\.(\d+)", version)
-    if number and (int(number[1]), int(number[2])) < OLDEST_TORCH:
+    if number and (int(number[1]), int(number[2])) < TORCH_AT_LEAST:
         return warn(
             f"torch {version} is too old for the backend avahi",
-            hint="launch needs torch 2.5 or newer",
+            hint=f"launch needs torch {TORCH_AT_LEAST[0]}.{TORCH_AT_LEAST[1]} or newer",
         )
     cuda = f", CUDA {facts.versions.cuda}" if facts.versions.cuda else ", without CUDA"
     if facts.gpus and not facts.versions.cuda:

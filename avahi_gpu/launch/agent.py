@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.distributed.elastic import events, metrics
-from torch.distributed.elastic.agent.server.api import RunResult, WorkerGroup, WorkerSpec, WorkerState
+from torch.distributed.elastic.agent.server import RunResult, WorkerGroup, WorkerSpec, WorkerState
 from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
 from torch.distributed.elastic.multiprocessing import SignalException
 from torch.distributed.elastic.rendezvous import RendezvousInfo
@@ -52,6 +51,7 @@ class LaunchRendezvous(AvahiRendezvous):
     def __init__(self, node: Node, run_id: str, formed: Callable[[], None]) -> None:
         super().__init__(node, run_id)
         self.formed = formed
+        self.barrier: tuple[Any, int, int] | None = None  # the round's store, our rank, the number of nodes
 
     def next_rendezvous(self) -> RendezvousInfo:
         """Return the round that this node is part of. Raises JobEnded."""
@@ -63,33 +63,39 @@ class LaunchRendezvous(AvahiRendezvous):
             store = self.gather(formed)
             if store is not None:
                 self.formed()
+                self.barrier = store, formed.round.rank, len(formed.round.seats)
                 return self.enter(formed, store)
 
 
 class LaunchAgent(LocalElasticAgent):  # type: ignore[misc]  # torch is not looked into
-    """torch's agent, which tells a failure of its own workers from the loss of another node."""
+    """torch's agent, which tells a failure of its own workers from the loss of another node.
 
-    def __init__(self, node: Node, spec: WorkerSpec, **options: Any) -> None:
+    Each method that it extends is one that torch documents for that. Where a later torch has renamed one,
+    ours is not called, and ``shortcomings`` says what torch does then.
+    """
+
+    def __init__(self, handler: LaunchRendezvous, spec: WorkerSpec, **options: Any) -> None:
         super().__init__(spec=spec, **options)
-        self.node = node
+        self.handler = handler
+        self.node = handler.node
 
-    def _initialize_workers(self, worker_group: WorkerGroup) -> None:
+    def _initialize_workers(self, worker_group: WorkerGroup, *more: Any, **named: Any) -> None:
         """Form a round and start the workers; again where the leader dies between the two."""
         while True:
             try:
-                super()._initialize_workers(worker_group)
+                super()._initialize_workers(worker_group, *more, **named)
             except torch.distributed.DistError:
                 if not self._round_ends_within(self.node.terms.lost_after_s + WHOSE_FAILURE_S):
                     raise
                 continue
             break
 
-    def _monitor_workers(self, worker_group: WorkerGroup) -> RunResult:
+    def _monitor_workers(self, worker_group: WorkerGroup, *more: Any, **named: Any) -> RunResult:
         """Say that all is well where workers have failed because another node is lost: torch then regroups.
 
         It counts no restart for it, as ``num_nodes_waiting`` of the rendezvous is positive by now.
         """
-        result = super()._monitor_workers(worker_group)
+        result = super()._monitor_workers(worker_group, *more, **named)
         if result.state == WorkerState.FAILED and self._round_ends_within(WHOSE_FAILURE_S):
             return RunResult(state=WorkerState.HEALTHY)
         return result
@@ -110,14 +116,15 @@ class LaunchAgent(LocalElasticAgent):  # type: ignore[misc]  # torch is not look
             if timer is not None:
                 timer.cancel()
 
-    def _exit_barrier(self) -> None:
+    def _exit_barrier(self, *_more: Any, **_named: Any) -> None:
         """Wait for the other nodes' workers to finish, but not for nodes that are gone as torch does."""
-        group = self._worker_group
+        assert self.handler.barrier is not None  # workers have run
+        store, own_rank, nodes = self.handler.barrier
         deadline = time.monotonic() + EXIT_BARRIER_S
         with suppress(torch.distributed.DistError):
-            group.store.set(f"finished/{group.group_rank}", "1")
-            keys = [f"finished/{rank}" for rank in range(group.group_world_size)]
-            while not (self.node.over or group.store.check(keys)) and time.monotonic() < deadline:
+            store.set(f"finished/{own_rank}", "1")
+            keys = [f"finished/{rank}" for rank in range(nodes)]
+            while not (self.node.over or store.check(keys)) and time.monotonic() < deadline:
                 time.sleep(POLL_S)
 
     def _round_ends_within(self, seconds: float) -> bool:
@@ -129,7 +136,23 @@ class LaunchAgent(LocalElasticAgent):  # type: ignore[misc]  # torch is not look
         return True
 
     def _worker_pids(self) -> list[int]:
-        return [worker.id for worker in self._worker_group.workers if isinstance(worker.id, int)]
+        return [worker.id for worker in self.get_worker_group().workers if isinstance(worker.id, int)]
+
+
+# what LaunchAgent extends, and what torch does in its place where it is not called
+EXTENDED = {
+    "_initialize_workers": "a job may end where its leader dies in the moment of the start",
+    "_monitor_workers": "the loss of a node may use up one of --max-restarts",
+    "_exit_barrier": "a node that has finished may wait five minutes for one that is lost",
+    "_shutdown": "workers that do not heed Ctrl-C may run on for half a minute",
+}
+
+
+def shortcomings(agent: type = LocalElasticAgent) -> Iterator[str]:
+    """Yield what the installed torch's agent does not let us do, and what follows; nothing as a rule."""
+    for name, consequence in EXTENDED.items():
+        if not callable(getattr(agent, name, None)):
+            yield f"torch {torch.__version__} has no {agent.__name__}.{name}: {consequence}"
 
 
 def kill_groups(pids: Sequence[int]) -> None:
@@ -176,13 +199,11 @@ def train(arguments: Sequence[str], node: Node, job: str, begun: Callable[[], No
     spec = WorkerSpec(**{f.name: given[f.name] for f in dataclasses.fields(WorkerSpec) if f.name in given})
     known = inspect.signature(LocalElasticAgent.__init__).parameters
     options = ("logs_specs", "start_method", "log_line_prefix_template", "shutdown_timeout")
-    agent = LaunchAgent(node, spec, **{o: given[o] for o in options if o in known and o in given})
+    agent = LaunchAgent(handler, spec, **{o: given[o] for o in options if o in known and o in given})
     os.environ["TORCHELASTIC_SIGNALS_TO_HANDLE"] = given.get("signals_to_handle", SIGNALS_TO_HANDLE)
-    metrics.initialize_metrics(metrics.MetricsConfig(config.metrics_cfg))
     try:
         with handlers_restored():
             result = agent.run()
-        events.record(agent.get_event_succeeded(), config.event_log_handler)
         return tuple(describe_failure(rank, failure) for rank, failure in result.failures.items())
     except SignalException as stopped:
         raise Stopped(int(stopped.sigval)) from None

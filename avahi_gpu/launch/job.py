@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Protocol
 
-from avahi_gpu.errors import AvahiGpuError, ExitCode
+from avahi_gpu.errors import AvahiGpuError, ExitCode, LaunchFailed
 from avahi_gpu.host.net import read_interfaces
 from avahi_gpu.host.resolver import NameProbe
 from avahi_gpu.launch.command import Request, leftovers, torchrun_arguments
@@ -135,12 +136,20 @@ def run_job(request: Request, skills: Skills, display: Display) -> Ending:
 
 
 def train_here(request: Request, node: Node, progress: Progress) -> Any:
-    """Import torch, which takes a second, and run the workers."""
+    """Import torch, which takes a second, and run the workers. Raises LaunchFailed, JobEnded, Stopped."""
     probe = NameProbe(choose_address(read_interfaces(), request.interface))
     for name in leftovers(os.environ):
         del os.environ[name]
-    with uncollected(), quiet_import():
-        from avahi_gpu.launch.agent import count_processes, train
+    try:
+        with uncollected(), quiet_import():
+            from avahi_gpu.launch.agent import count_processes, shortcomings, train
+    except (ImportError, OSError) as error:  # OSError: a library that torch loads is not there
+        raise LaunchFailed(
+            f"torch {node.terms.skills.torch} cannot be used: {str(error).partition(chr(10))[0]}",
+            f"`{sys.executable} -c 'import torch.distributed.run'` shows it, too; install torch anew",
+        ) from None
+    for shortcoming in shortcomings():
+        progress.display.event(f"warning: {shortcoming}")
     if probe.settle():
         progress.display.event("the name server does not answer: RES_OPTIONS keeps torch from waiting for it")
     processes = count_processes(request.processes)

@@ -17,10 +17,9 @@ from avahi_gpu.files.service_loader import parse
 from avahi_gpu.host.configuration import read_config
 from avahi_gpu.host.system import System
 from avahi_gpu.launch.command import Program, Request
-from avahi_gpu.model import DEFAULT_CLUSTER, NODE_SERVICE, SERVICE_FILE
+from avahi_gpu.model import DEFAULT_CLUSTER, NODE_SERVICE, SERVICE_FILE, TORCH_AT_LEAST
 from avahi_gpu.rendezvous.messages import Skills
 
-TORCH_AT_LEAST = (2, 5)  # the first with the entry point group torchrun.handlers
 DIGEST_DIGITS = 16
 
 _VERSION = re.compile(r"^__version__\s*(?::[^=]*)?=\s*['\"]([^'\"]{1,64})['\"]", re.MULTILINE)

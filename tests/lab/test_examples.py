@@ -9,7 +9,7 @@ import pytest
 from tests.lab.cluster import Cluster
 from tests.lab.runs import JOB_S, TRAIN, launch, on_all
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.torch]
 
 
 def losses(output: str) -> dict[int, float]:

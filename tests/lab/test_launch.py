@@ -10,7 +10,7 @@ from tests.lab.cluster import Cluster
 from tests.lab.host import Host
 from tests.lab.runs import ALLREDUCE, JOB_S, TRAIN, Runs, launch, on_all, torchrun
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.torch]
 
 NAMES = ["gpu-node-1", "gpu-node-2", "gpu-node-3"]
 STEPPING = """
@@ -32,6 +32,27 @@ import sys
 sys.path.remove("/var/tmp/other")
 del sys.modules["torch"]
 import torch
+"""
+# a torch whose agent has the methods that we extend under other names
+RENAMED = """
+import importlib.machinery, re, sys
+NAMES = "_initialize_workers|_monitor_workers|_exit_barrier|_shutdown"
+
+class Loader(importlib.machinery.SourceFileLoader):
+    def get_code(self, fullname):
+        path = self.get_filename(fullname)
+        text = re.sub(rf"\\b({NAMES})\\(", r"\\1_of_old(", self.get_data(path).decode())
+        return self.source_to_code(text.encode(), path)
+
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if not name.startswith("torch.distributed.elastic.agent.server."):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        spec.loader = Loader(name, spec.origin)
+        return spec
+
+sys.meta_path.insert(0, Finder())
 """
 
 
@@ -162,6 +183,23 @@ def test_a_node_with_another_torch_is_refused_with_both_versions(shared_cluster3
         first[0].wait_for("refused: gpu-node-2 has torch 2.4095.0", 5)
         first[0].ctrl_c()
         assert first[0].wait(10) == 130
+
+
+def test_a_torch_with_another_agent_runs_the_job_all_the_same_and_what_it_lacks_is_said(
+    shared_cluster3: Cluster,
+) -> None:
+    """What launch adds to torch's agent is then torch's own way; nothing else is lost."""
+    hosts = shared_cluster3.hosts[:2]
+    for host in hosts:
+        host.write("/var/tmp/renamed/sitecustomize.py", RENAMED)
+    with on_all(hosts, launch("--nnodes", "2", ALLREDUCE), env={"PYTHONPATH": "/var/tmp/renamed"}) as job:
+        assert job.codes() == [0, 0]
+        assert [entry[:3] for entry in job.sums()] == [(0, 2, NAMES[0]), (1, 2, NAMES[1])]
+        for follower in job.followers:
+            warnings = [line for line in follower.lines if "warning: torch " in line]
+            lost = [line.split("LocalElasticAgent.")[1].partition(":")[0] for line in warnings]
+            assert lost == ["_initialize_workers", "_monitor_workers", "_exit_barrier", "_shutdown"]
+            assert "Traceback" not in follower.output
 
 
 @pytest.mark.parametrize("victim", [0, 2], ids=["leader", "member"])

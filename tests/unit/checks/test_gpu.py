@@ -34,9 +34,9 @@ def test_unasked_gpus_are_unknown(healthy: Facts) -> None:
 @pytest.mark.parametrize(
     ("version", "verdict"),
     [
-        ("2.4.1", "warn"),
+        ("2.5.1", "warn"),
         ("1.13", "warn"),
-        ("2.5.0", "ok"),
+        ("2.6.0", "ok"),
         ("2.13.0+cu128", "ok"),
         ("3.0", "ok"),
         ("odd", "ok"),

@@ -22,6 +22,7 @@ from avahi_gpu.launch.command import (
 )
 
 pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 
 
 @pytest.fixture(scope="module")

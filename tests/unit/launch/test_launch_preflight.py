@@ -68,6 +68,7 @@ def test_the_versions_of_torch_are_read_from_its_version_file(text: str, found: 
     assert preflight.read_versions(text) == found
 
 
+@pytest.mark.torch
 def test_the_installed_torch_is_found_without_importing_it() -> None:
     torch = pytest.importorskip("torch")
 
@@ -82,9 +83,9 @@ def test_a_missing_or_old_torch_is_a_sentence(tmp_path: Path, monkeypatch: pytes
     assert "pip install" in error.value.hint
     assert error.value.exit_code == 125
 
-    (tmp_path / "version.py").write_text("__version__ = '2.4.1+cpu'")
+    (tmp_path / "version.py").write_text("__version__ = '2.5.1+cpu'")
     found[0] = ModuleSpec("torch", None, origin=str(tmp_path / "__init__.py"))
-    with pytest.raises(LaunchFailed, match=r"torch 2\.4\.1"):
+    with pytest.raises(LaunchFailed, match=r"torch 2\.5\.1"):
         preflight.find_torch(System())
 
 
@@ -128,6 +129,7 @@ def test_a_broken_service_file_does_not_stop_a_job_but_a_broken_configuration_do
         preflight.read_defaults(machine)
 
 
+@pytest.mark.torch
 def test_preflight_does_not_import_torch() -> None:
     import subprocess
 
