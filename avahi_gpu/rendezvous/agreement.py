@@ -51,6 +51,8 @@ class Agreement:
                 self.receive(conn, message)
             case steps.Lost(conn, reason):
                 self.lose(conn, reason)
+            case steps.Answered(conn, apart):
+                self.hear_sign(conn, apart=apart)
             case steps.Wanted(mesh_port, reason):
                 self.want(mesh_port, reason)
             case steps.Reserved():
@@ -71,6 +73,8 @@ class Agreement:
         found += [
             link.heard + HELLO_S for link in core.links.values() if link.role in ("stranger", "greeting")
         ]
+        limit = core.terms.lost_after_s
+        found += [link.ask_at(limit) for link in core.links.values() if link.role in ("leader", "member")]
         change = core.candidates.next_change(core.now)
         if change is not None:
             found.append(change)
@@ -108,9 +112,9 @@ class Agreement:
             if isinstance(message, m.Hello):
                 self.meeting.hear_hello(link, message)
                 return
-            ours = (self.core.terms.job, self.core.terms.cluster)
-            if isinstance(message, m.Who) and (message.job, message.cluster) == ours and not self.core.ended:
-                self.core.send(conn, m.Here(self.core.record()))
+            answer = self.answer(message) if isinstance(message, m.Who) else None
+            if answer is not None:
+                self.core.send(conn, answer)
             self.core.drop(conn)
         elif link.role in ("joining", "greeting"):
             self.meeting.hear_answer(link, message)
@@ -190,6 +194,36 @@ class Agreement:
         elif link.role == "greeting":
             core.candidates.doubt(link.id, core.now)
 
+    def answer(self, who: m.Who) -> m.Here | None:
+        """Return what somebody is told who asks for us; None where we are of another job, or of none now."""
+        core = self.core
+        if core.ended or (who.job, who.cluster) != (core.terms.job, core.terms.cluster):
+            return None
+        near = (link.id for link in core.links.values() if link.role in ("leader", "member", "joining"))
+        return m.Here(core.record(), apart=who.asker is not None and who.asker not in near)
+
+    def ask(self) -> None:
+        """Ask those whose connection is silent for a sign of life."""
+        core = self.core
+        for conn, link in core.links.items():
+            if link.role not in ("leader", "member") or core.now < link.ask_at(core.terms.lost_after_s):
+                continue
+            member = self.leading.roster.by_conn(conn)
+            other = member.candidate if member is not None else self.following.candidate
+            link.asked = core.now
+            if other is not None:
+                core.emit(steps.Ask(conn, link.id, other.address, other.port))
+
+    def hear_sign(self, conn: int, *, apart: bool) -> None:
+        """Whoever is behind a silent connection has answered over another one."""
+        link = self.core.links.get(conn)
+        if link is None:
+            return
+        link.answered = self.core.now
+        if apart:
+            self.core.emit(steps.Drop(conn))
+            self.lose(conn, f"it goes on without {self.core.own.host}")
+
     # --- the agent -----------------------------------------------------------------------------------------
 
     def want(self, mesh_port: int, reason: str) -> None:
@@ -232,6 +266,7 @@ class Agreement:
             if link.role in ("stranger", "greeting") and core.now >= link.heard + HELLO_S:
                 core.drop(link.conn)
                 core.candidates.doubt(link.id, core.now)
+        self.ask()
         self.following.watch()
         self.leading.watch()
         if core.wanted_at is not None and core.now >= core.wanted_at + core.terms.join_timeout_s:

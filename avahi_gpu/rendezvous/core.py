@@ -14,6 +14,13 @@ HELLO_S = 3.0  # a stranger that has not said hello by then is dropped
 WELCOME_S = 2.0  # a candidate that has not answered a hello by then is set aside
 BEAT_S = 1.0  # both sides beat once a second: cheap, and five beats fit into the time that means death
 SUSPECT_S = 3.0  # silence that is told before it is death
+# A connection repeats what was lost after pauses that double: after 4 s without a network it may be silent
+# for 8. So who is silent for longer than two beats is asked over fresh connections, and an answer is life.
+ASK_AFTER_S = 2.0
+ASK_EVERY_S = 0.3  # one of them is lost as easily as a beat, and each costs six packets
+SILENT_TIMES = (
+    2  # so many times the silence that means death: answers do not keep a dead connection for longer
+)
 PREPARE_S = 6.0  # a proposal ends after this: the mesh test's own limit and two round trips of a bad network
 RETRY_S = 2.0  # after a proposal that failed, before the next one: a firewall does not open in less
 LEFT_OUT_S = 30.0  # whoever does not fit into the mesh waits, ten times longer each time: a try stops the job
@@ -34,6 +41,25 @@ class Link:
     here: str  # our own address on it
     id: str = ""
     remote: str = ""  # their address on it, the one that they are reached by
+    answered: float = 0.0  # when whoever is behind it answered over another connection
+    asked: float = 0.0
+
+    @property
+    def alive(self) -> float:
+        """When there was a sign of life last."""
+        return max(self.heard, self.answered)
+
+    def lost_at(self, limit_s: float) -> float:
+        """Return when the other side counts as lost, unless there is a sign of life before.
+
+        Silence begins when a beat is due and does not come: a fault that lasts for less than the limit ends
+        before it does.
+        """
+        return BEAT_S + min(self.alive + limit_s, self.heard + SILENT_TIMES * limit_s)
+
+    def ask_at(self, limit_s: float) -> float:
+        """Return when it is to be asked over a fresh connection."""
+        return max(self.alive + min(ASK_AFTER_S, 0.75 * limit_s), self.asked + ASK_EVERY_S)
 
 
 @dataclass

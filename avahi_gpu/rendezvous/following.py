@@ -180,24 +180,26 @@ class Following:
             self.give_up_joining()
         if self.leader is None or self.candidate is None:
             return
-        heard = self.leader.heard
-        if core.now >= heard + limit:
+        alive = self.leader.alive
+        if core.now >= self.leader.lost_at(limit):
             conn = self.leader.conn
             self.lose_leader(f"{self.candidate.host}, the leader, is lost: silent for {limit:g} s")
             core.drop(conn)
-        elif core.now < heard + SUSPECT_S:
+        elif core.now < alive + SUSPECT_S:
+            if self.suspect:
+                core.tell(f"{self.candidate.host}, the leader, is there again")
             self.suspect = False
         elif not self.suspect:
             self.suspect = True
-            core.tell(f"{self.candidate.host}, the leader, has been silent for {core.now - heard:.0f} s")
+            core.tell(f"{self.candidate.host}, the leader, has been silent for {core.now - alive:.0f} s")
 
     def moments(self) -> list[float]:
         """Return when ``watch`` may have something to do."""
         found = [self.joining_until] if self.joining is not None else []
         if self.leader is not None:
-            found.append(self.leader.heard + self.core.terms.lost_after_s)
+            found.append(self.leader.lost_at(self.core.terms.lost_after_s))
             if not self.suspect:
-                found.append(self.leader.heard + SUSPECT_S)
+                found.append(self.leader.alive + SUSPECT_S)
         return found
 
     def news(self) -> tuple[m.Record, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from avahi_gpu.rendezvous import messages as m
-from avahi_gpu.rendezvous.core import SUSPECT_S, Link, candidate_of
+from avahi_gpu.rendezvous.core import BEAT_S, SILENT_TIMES, SUSPECT_S, Link, candidate_of
 from avahi_gpu.rendezvous.proposing import Proposing
 from avahi_gpu.rendezvous.roster import READY_LIMIT_S, Member, Roster
 from avahi_gpu.rendezvous.terms import refuse_mismatch, warn_mismatch
@@ -20,6 +20,11 @@ class Leading(Proposing):
         core = self.core
         busy = not (core.ready or core.live) and core.idle_since is not None
         return busy and core.now >= (core.idle_since or 0.0) + READY_LIMIT_S
+
+    @property
+    def confirmed_by(self) -> float:
+        """When every member must have said that it runs the round, however slow its connection was."""
+        return self.committed_at + BEAT_S + SILENT_TIMES * self.core.terms.lost_after_s
 
     @property
     def excuse(self) -> str:
@@ -152,22 +157,24 @@ class Leading(Proposing):
         """What the passing of time means for the members and the proposal."""
         core, terms = self.core, self.core.terms
         for member in list(self.roster.members.values()):
-            heard = core.links[member.conn].heard
+            link = core.links[member.conn]
             host = member.candidate.host
             seated = core.live and member.candidate.id in core.seated
-            if core.now >= heard + terms.lost_after_s:
+            if core.now >= link.lost_at(terms.lost_after_s):
                 conn = member.conn
                 self.lose(conn, f"{host} is lost: silent for {terms.lost_after_s:g} s")
                 core.drop(conn)
-            elif seated and member.token != core.token and core.now >= self.committed_at + terms.lost_after_s:
+            elif seated and member.token != core.token and core.now >= self.confirmed_by:
                 conn = member.conn
                 self.lose(conn, f"{host} does not run round {core.token}")
                 core.drop(conn)
-            elif core.now < heard + SUSPECT_S:
+            elif core.now < link.alive + SUSPECT_S:
+                if member.suspect:
+                    core.tell(f"{host} is there again")
                 member.suspect = False
             elif not member.suspect:
                 member.suspect = True
-                core.tell(f"{host} has been silent for {core.now - heard:.0f} s")
+                core.tell(f"{host} has been silent for {core.now - link.alive:.0f} s")
         if self.proposal is not None and core.now >= self.proposal.deadline:
             missing = [
                 id
@@ -204,10 +211,10 @@ class Leading(Proposing):
         core = self.core
         found: list[float] = []
         for member in self.roster.members.values():
-            heard = core.links[member.conn].heard
-            found.append(heard + core.terms.lost_after_s)
+            link = core.links[member.conn]
+            found.append(link.lost_at(core.terms.lost_after_s))
             if not member.suspect:
-                found.append(heard + SUSPECT_S)
+                found.append(link.alive + SUSPECT_S)
         if self.proposal is not None:
             found.append(self.proposal.deadline)
         elif core.ready and self.not_before > core.now:
@@ -215,7 +222,7 @@ class Leading(Proposing):
         if core.idle_since is not None and not (core.ready or core.live):
             found.append(core.idle_since + READY_LIMIT_S)
         if core.live and self.roster.members:
-            found.append(self.committed_at + core.terms.lost_after_s)
+            found.append(self.confirmed_by)
         change = self.roster.next_change(core.now)
         return [t for t in [*found, *([change] if change is not None else [])] if t > core.now]
 

@@ -84,16 +84,21 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
 
 
 class Who(msgspec.Struct, frozen=True, tag="who"):
-    """Somebody without multicast asks whether this port is of the job."""
+    """Somebody asks whether this port is of the job: without multicast, or since a node is silent.
+
+    ``asker``: its own id, where it wants to know whether we still count on it.
+    """
 
     job: Name
     cluster: Name
+    asker: Id | None = None
 
 
 class Here(msgspec.Struct, frozen=True, tag="here"):
-    """It is, and this is who runs it."""
+    """It is, and this is who runs it. ``apart``: no connection of ours leads to the asker."""
 
     me: Record
+    apart: bool = False
 
 
 class Welcome(msgspec.Struct, frozen=True, tag="welcome"):

@@ -23,8 +23,9 @@ from avahi_gpu.rendezvous.agreement import Agreement
 from avahi_gpu.rendezvous.channel import Channel
 from avahi_gpu.rendezvous.election import Candidate
 from avahi_gpu.rendezvous.mesh import MeshListener, Ports, claim, port_of, reserve, test_mesh
+from avahi_gpu.rendezvous.messages import Who
 from avahi_gpu.rendezvous.record import candidate_from, encode_record
-from avahi_gpu.rendezvous.seek import SEEK_EVERY_S, ask_host, find_address
+from avahi_gpu.rendezvous.seek import SEEK_EVERY_S, ask_host, ask_port, find_address
 from avahi_gpu.rendezvous.terms import CONTROL_PORTS, Terms
 
 START_S = (
@@ -32,6 +33,8 @@ START_S = (
 )
 CLOSE_S = 3.0  # saying goodbye and withdrawing the record; on the way out nobody waits longer
 FAREWELL_S = 2.0  # a leader that has finished waits that long for its members to say so too
+STOOD_STILL_S = 0.5  # a tick that is late by that much: this process, or the whole machine, stood still
+CATCH_UP_S = 0.1  # for reading what waits in the sockets
 MASTER_PRIORITY = 1_000_000  # the priority of the node that --master names
 NAME_MAX = 63  # bytes of a DNS label (RFC 1035 section 2.3.4)
 
@@ -271,9 +274,17 @@ class Node:
         if self._timer is not None:
             self._timer.cancel()
         wait_s = max(0.0, self._agreement.deadline() - time.monotonic())
-        self._timer = self.loop.call_later(wait_s, self._feed, steps.Tick())
+        self._timer = self.loop.call_later(wait_s, self._tick, time.monotonic() + wait_s)
         if self._goodbye_possible:
             self._members_gone.set()
+
+    def _tick(self, due: float) -> None:
+        if (
+            time.monotonic() > due + STOOD_STILL_S
+        ):  # what has come in meanwhile is read before anybody is lost
+            self._timer = self.loop.call_later(CATCH_UP_S, self._feed, steps.Tick())
+        else:
+            self._feed(steps.Tick())
 
     def _perform(self, action: steps.Action) -> None:
         match action:
@@ -283,6 +294,8 @@ class Node:
                 self._channel.send(conn, message)
             case steps.Drop(conn):
                 self._channel.drop(conn)
+            case steps.Ask():
+                self._spawn(self._ask(action))
             case steps.Reserve():
                 self.loop.call_soon(self._reserve, action)
             case steps.TestMesh():
@@ -318,6 +331,12 @@ class Node:
             return
         self._last_port = self._ports.worker_port
         self._feed(steps.Reserved(action.token, port_of(self._ports.store), self._ports.worker_port))
+
+    async def _ask(self, question: steps.Ask) -> None:
+        who = Who(self.terms.job, self.terms.cluster, self.id)
+        answer = await ask_port(question.address, question.port, who)
+        if answer is not None and answer[0].me.id == question.id:
+            self._feed(steps.Answered(question.conn, answer[0].apart))
 
     async def _test_mesh(self, action: steps.TestMesh) -> None:
         unreachable = await test_mesh(action.seats, self.id, action.store_port, action.worker_port)

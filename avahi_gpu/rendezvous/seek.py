@@ -38,22 +38,23 @@ async def find_address(name: str, avahi: Avahi | None) -> str | None:
 
 async def ask_host(address: str, ports: Iterable[int], job: str, cluster: str) -> list[Candidate]:
     """Return the nodes of the job that answer on ``ports`` of ``address``."""
-    answers = await asyncio.gather(*(_ask(address, port, job, cluster) for port in ports))
-    return [candidate for candidate in answers if candidate is not None]
+    answers = await asyncio.gather(*(ask_port(address, port, Who(job, cluster)) for port in ports))
+    # reached by the address that the user gave: what it calls itself may be another interface's
+    found = [(answer.me, end) for answer, end in filter(None, answers)]
+    return [Candidate(me.id, me.host, end, me.port, me.priority, me.size) for me, end in found]
 
 
-async def _ask(address: str, port: int, job: str, cluster: str) -> Candidate | None:
+async def ask_port(address: str, port: int, who: Who) -> tuple[Here, str] | None:
+    """Return the answer of whoever listens on ``port``, and its address; None without one."""
     try:
         reader, writer = await asyncio.wait_for(asyncio.open_connection(address, port, limit=LINE_MAX), ASK_S)
     except (OSError, asyncio.TimeoutError):
         return None
     try:
-        writer.write(encode(Who(job, cluster)))
+        writer.write(encode(who))
         answer = decode(await asyncio.wait_for(reader.readuntil(b"\n"), ASK_S), address)
         if isinstance(answer, Here):
-            # reached by the address that the user gave: what it calls itself may be another interface's
-            me = answer.me
-            return Candidate(me.id, me.host, far_end(writer), me.port, me.priority, me.size)
+            return answer, far_end(writer)
     except (OSError, EOFError, asyncio.TimeoutError, asyncio.LimitOverrunError, MalformedInput):
         pass
     finally:

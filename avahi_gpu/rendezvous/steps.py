@@ -67,6 +67,14 @@ class Lost:
 
 
 @dataclass(frozen=True)
+class Answered:
+    """Whoever is behind ``conn`` answered over another connection. ``apart``: it counts on us no longer."""
+
+    conn: int
+    apart: bool = False
+
+
+@dataclass(frozen=True)
 class Wanted:
     """The agent has no workers and wants a round. ``mesh_port`` is open for the mesh test."""
 
@@ -112,6 +120,7 @@ Event = (
     | Accepted
     | Received
     | Lost
+    | Answered
     | Wanted
     | Reserved
     | MeshDone
@@ -142,6 +151,16 @@ class Drop:
     """Close a connection once what was sent is out; no Lost follows."""
 
     conn: int
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Ask over a fresh connection whether node ``id`` lives; answer with Answered, or not at all."""
+
+    conn: int
+    id: str
+    address: str
+    port: int
 
 
 @dataclass(frozen=True)
@@ -213,4 +232,4 @@ class Tell:
     waiting: bool = False
 
 
-Action = Open | Send | Drop | Reserve | TestMesh | Deliver | Over | End | Tell
+Action = Open | Send | Drop | Ask | Reserve | TestMesh | Deliver | Over | End | Tell

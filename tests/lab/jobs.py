@@ -64,6 +64,14 @@ class JobNode:
             if key in line and accept(line):
                 return line
 
+    def said(self, key: str) -> list[Line]:
+        """Return the lines with ``key`` that were said so far."""
+        while not self._queue.empty():
+            line = self._queue.get()
+            if line is not None:
+                self.lines.append(line)
+        return [line for line in self.lines if key in line]
+
     def close(self, outcome: str = "left") -> None:
         """Say goodbye and wait for the end."""
         if self.process.poll() is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable
 
 import pytest
@@ -36,8 +37,8 @@ def test_thirty_simultaneous_starts_elect_one_leader_and_form_one_round_each(clu
             assert [r["rank"] for r in rounds] == [0, 1, 2]
             assert {r["interface"] for r in rounds} == {"eth0"}
             times.append(max(r["at"] for r in rounds))
+            assert not any(node.said("over") for node in job.nodes)
             for node in job.nodes:
-                assert not [line for line in node.lines if "over" in line]
                 node.close("finished")
     assert statistics.median(times) < ROUND_S  # the figure itself is the bench's
 
@@ -252,3 +253,17 @@ def test_named_peers_do_without_avahi(make_cluster: Callable[..., Cluster]) -> N
         job.rounds(ROUND_S)
 
         assert any("--peers alone" in line.get("notice", "") for line in job.nodes[0].lines)
+
+
+def test_a_cable_out_for_four_seconds_costs_no_round(cluster3: Cluster) -> None:
+    """TCP alone would be silent for twice as long: whoever is silent is asked over fresh connections."""
+    with Job(cluster3.hosts, (2, 3)) as job:
+        job.start()
+        job.rounds(ROUND_S)
+        cluster3[0].cut(carrier=True)
+        time.sleep(4.0)
+        cluster3[0].heal()
+
+        job.nodes[1].wait_for("notice", ROUND_S, lambda line: "is there again" in line["notice"])
+        time.sleep(5.0)  # the connection itself is heard again by then
+        assert not any(node.said("over") for node in job.nodes)

@@ -103,6 +103,9 @@ class Agent:
             case steps.Drop(conn):
                 if conn in self.conns:
                     self.conns.pop(conn).close()
+            case steps.Ask():
+                for repeat_s in (0.0, 1.0):  # as a lost SYN is
+                    self.lan.after(repeat_s + self.lan.delay(), self.ask, action)
             case steps.Reserve(token, _):
                 ports = (random.randint(30_000, 39_999), random.randint(29_500, 29_999))
                 self.lan.after(random.uniform(0, 0.005), self.handle, steps.Reserved(token, *ports))
@@ -123,6 +126,17 @@ class Agent:
                 )
             case steps.Tell(text):
                 self.told.append(text)
+
+    def ask(self, question: steps.Ask) -> None:
+        """A fresh connection to another agent, and its answer."""
+        other = self.lan.listener(question.address, question.port)
+        there = other is not None and self.lan.both_ways(self.host, other.host)
+        if not self.alive or other is None or not there:
+            return
+        agent = self.watch.anybody(other)
+        answer = agent.agreement.answer(messages.Who(self.terms.job, self.terms.cluster, self.id))
+        if agent.frozen is None and answer is not None and answer.me.id == question.id:
+            self.lan.after(2 * self.lan.delay(), self.handle, steps.Answered(question.conn, answer.apart))
 
     def test_mesh(self, token: Token, seats: tuple[Seat, ...], again: bool) -> None:
         """Reach everybody; what does not answer gets the whole time."""

@@ -6,9 +6,10 @@ import pytest
 
 from avahi_gpu.rendezvous import messages as m
 from avahi_gpu.rendezvous import steps
-from avahi_gpu.rendezvous.core import SUSPECT_S
+from avahi_gpu.rendezvous.core import BEAT_S, SUSPECT_S
 from avahi_gpu.rendezvous.terms import LAST_CALL_S
 from tests.unit.rendezvous.desk import (
+    NINE,
     ONE,
     SEVEN,
     TWO,
@@ -152,10 +153,47 @@ class TestLosingTheLeader:
         desk.wait(SUSPECT_S)
         assert "node-1, the leader, has been silent for 3 s" in desk.told()
         assert not any(isinstance(a, steps.Over) for a in desk.all)
-        desk.wait(2.0)
+        desk.wait(2.0 + BEAT_S)
 
         assert [o.reason for o in desk.found(steps.Over)] == ["node-1, the leader, is lost: silent for 5 s"]
         assert steps.Drop(conn) in desk.last
+
+    def test_a_silent_leader_is_asked_over_fresh_connections_and_an_answer_is_life(self) -> None:
+        desk, conn, _ = member_of_one()
+        asked = []
+        for _ in range(3):
+            desk.wait(2.5)
+            asked += desk.found(steps.Ask)
+            desk.feed(steps.Answered(conn))
+        assert {(a.conn, a.id, a.address, a.port) for a in asked} == {(conn, ONE.id, ONE.address, ONE.port)}
+        assert not any(isinstance(a, steps.Over) for a in desk.all)
+        assert "silent" not in desk.told()
+
+    def test_answers_do_not_keep_a_dead_connection_for_ever(self) -> None:
+        desk, conn, _ = member_of_one()
+        for _ in range(11):
+            desk.feed(steps.Answered(conn))
+            desk.wait(1.0)
+        assert any(isinstance(a, steps.Over) for a in desk.all)
+
+    def test_a_leader_that_counts_on_us_no_longer_is_left_at_once(self) -> None:
+        desk, conn, _ = member_of_one()
+        desk.wait(2.5)
+        desk.feed(steps.Answered(conn, apart=True))
+        assert [o.reason for o in desk.found(steps.Over)] == [
+            "node-1, the leader, is gone: it goes on without node-5"
+        ]
+        assert steps.Drop(conn) in desk.last
+
+    def test_who_asks_is_told_whether_it_is_counted_on(self) -> None:
+        desk, _, _ = member_of_one()
+        who = m.Who("job", "default", ONE.id)
+        desk.feed(steps.Accepted(90, desk.own.address, ONE.address))
+        desk.receive(90, who)
+        assert [h.apart for h in desk.sent(m.Here, 90)] == [False]
+        desk.feed(steps.Accepted(91, desk.own.address, NINE.address))
+        desk.receive(91, m.Who("job", "default", NINE.id))
+        assert [h.apart for h in desk.sent(m.Here, 91)] == [True]
 
     def test_the_survivor_leads_and_forms_without_the_dead(self) -> None:
         desk, conn, token = member_of_one()

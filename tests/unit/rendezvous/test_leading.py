@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from avahi_gpu.rendezvous import messages as m
 from avahi_gpu.rendezvous import steps
-from avahi_gpu.rendezvous.core import PREPARE_S, RETRY_S, SUSPECT_S
+from avahi_gpu.rendezvous.core import BEAT_S, PREPARE_S, RETRY_S, SUSPECT_S
 from avahi_gpu.rendezvous.roster import READY_LIMIT_S
 from avahi_gpu.rendezvous.terms import LAST_CALL_S
 from tests.unit.rendezvous.desk import (
@@ -120,14 +120,14 @@ class TestLeading:
         assert "node-8 has been silent for 3 s" in desk.told()
         assert not any(isinstance(a, steps.Over) for a in desk.all)
 
-        desk.keep_alive(2, seven, token=token)
+        desk.keep_alive(2 + BEAT_S, seven, token=token)
         assert [o.reason for o in desk.found(steps.Over)] == ["node-8 is lost: silent for 5 s"]
         assert steps.Drop(eight) in desk.last
 
     def test_a_member_that_does_not_run_the_round_is_lost(self) -> None:
         """Its commit was lost, or its workers run under another token: a beat tells."""
         desk, seven, eight, token = leader_of_three()
-        for _ in range(5):
+        for _ in range(12):
             desk.receive(seven, m.Beat(token))
             desk.receive(eight, m.Beat(None))
             desk.wait(1.0)
