@@ -20,8 +20,9 @@ from avahi_gpu.host.resolver import NameProbe
 from avahi_gpu.launch.command import Request, leftovers, torchrun_arguments
 from avahi_gpu.launch.neighbours import Neighbours
 from avahi_gpu.launch.outcome import Stopped, describe, exit_code, first_failure
+from avahi_gpu.rendezvous.dealings import MASTER_PRIORITY, JobEnded, Notice, Settings
 from avahi_gpu.rendezvous.messages import Skills
-from avahi_gpu.rendezvous.node import MASTER_PRIORITY, JobEnded, Node, Notice, Settings, choose_address
+from avahi_gpu.rendezvous.node import Node, choose_address
 from avahi_gpu.rendezvous.plugin import uncollected
 from avahi_gpu.rendezvous.terms import Terms
 

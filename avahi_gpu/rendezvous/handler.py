@@ -29,9 +29,10 @@ from torch.distributed.elastic.rendezvous import (
 )
 
 from avahi_gpu.errors import AvahiGpuError, Misuse
+from avahi_gpu.rendezvous.dealings import MASTER_PRIORITY, JobEnded, Notice, Settings
 from avahi_gpu.rendezvous.environment import interface_variables, missing_variables
 from avahi_gpu.rendezvous.messages import Skills
-from avahi_gpu.rendezvous.node import MASTER_PRIORITY, Formed, JobEnded, Node, Notice, Settings, started
+from avahi_gpu.rendezvous.node import Formed, Node, started
 from avahi_gpu.rendezvous.terms import JOIN_TIMEOUT_S, LAST_CALL_S, LOST_AFTER_S, Terms
 
 WAIT_SLICE_S = 0.5  # torch's signal handlers run between two slices, so that Ctrl-C is prompt

@@ -8,25 +8,26 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
 from avahi_gpu.avahi.browse import Appeared, Browser
 from avahi_gpu.avahi.bus import Avahi, connect
 from avahi_gpu.avahi.publish import Publication
-from avahi_gpu.errors import AvahiGpuError, BusError, LaunchFailed
+from avahi_gpu.errors import BusError, LaunchFailed
 from avahi_gpu.host.net import interface_of, lan_interfaces, read_interfaces
 from avahi_gpu.model import JOB_SERVICE, Interface
 from avahi_gpu.rendezvous import steps
 from avahi_gpu.rendezvous.agreement import Agreement
 from avahi_gpu.rendezvous.channel import Channel
+from avahi_gpu.rendezvous.dealings import JobEnded, Listener, Notice, Settings
 from avahi_gpu.rendezvous.election import Candidate
 from avahi_gpu.rendezvous.mesh import MeshListener, Ports, claim, port_of, reserve, test_mesh
 from avahi_gpu.rendezvous.messages import Who
 from avahi_gpu.rendezvous.record import candidate_from, encode_record
 from avahi_gpu.rendezvous.seek import SEEK_EVERY_S, ask_host, ask_port, find_address
-from avahi_gpu.rendezvous.terms import CONTROL_PORTS, Terms
+from avahi_gpu.rendezvous.terms import CONTROL_PORTS
 
 START_S = (
     10.0  # reading the interfaces and reaching the bus take milliseconds; longer is a machine that hangs
@@ -35,39 +36,7 @@ CLOSE_S = 3.0  # saying goodbye and withdrawing the record; on the way out nobod
 FAREWELL_S = 2.0  # a leader that has finished waits that long for its members to say so too
 STOOD_STILL_S = 0.5  # a tick that is late by that much: this process, or the whole machine, stood still
 CATCH_UP_S = 0.1  # for reading what waits in the sockets
-MASTER_PRIORITY = 1_000_000  # the priority of the node that --master names
 NAME_MAX = 63  # bytes of a DNS label (RFC 1035 section 2.3.4)
-
-
-class JobEnded(AvahiGpuError):
-    """There will be no round for this node any more. ``finished``: the job went well without it."""
-
-    code = "job-ended"
-
-    def __init__(self, message: str, hint: str = "", *, finished: bool = False) -> None:
-        super().__init__(message, hint)
-        self.finished = finished
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a start of a node needs to know. ``interface`` None: the best LAN interface."""
-
-    terms: Terms
-    host: str
-    priority: int = 0
-    interface: str | None = None
-    peers: tuple[str, ...] = ()  # hosts to ask by unicast, where multicast is filtered
-
-
-@dataclass(frozen=True)
-class Notice:
-    """Something for people: an event, or (``waiting``) who is there by now. ``formed``: nobody waits now."""
-
-    text: str
-    present: tuple[str, ...] = ()
-    waiting: bool = False
-    formed: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,8 +47,6 @@ class Formed:
     interface: str
     store: socket.socket | None
 
-
-Listener = Callable[[Notice], None]
 
 started: dict[str, Node] = {}  # by job: the nodes that wait for their torch handler
 

@@ -14,8 +14,9 @@ import time
 from typing import Any
 
 from avahi_gpu.errors import AvahiGpuError
+from avahi_gpu.rendezvous.dealings import JobEnded, Notice, Settings
 from avahi_gpu.rendezvous.messages import Skills
-from avahi_gpu.rendezvous.node import JobEnded, Node, Notice, Settings
+from avahi_gpu.rendezvous.node import Node
 from avahi_gpu.rendezvous.terms import Terms
 
 POLL_S = 0.005

@@ -1,0 +1,45 @@
+"""What a node of a job and its agent hand each other: the settings, the notices, the end. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from avahi_gpu.errors import AvahiGpuError
+from avahi_gpu.rendezvous.terms import Terms
+
+MASTER_PRIORITY = 1_000_000  # the priority of the node that --master names
+
+
+class JobEnded(AvahiGpuError):
+    """There will be no round for this node any more. ``finished``: the job went well without it."""
+
+    code = "job-ended"
+
+    def __init__(self, message: str, hint: str = "", *, finished: bool = False) -> None:
+        super().__init__(message, hint)
+        self.finished = finished
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a start of a node needs to know. ``interface`` None: the best LAN interface."""
+
+    terms: Terms
+    host: str
+    priority: int = 0
+    interface: str | None = None
+    peers: tuple[str, ...] = ()  # hosts to ask by unicast, where multicast is filtered
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something for people: an event, or (``waiting``) who is there by now. ``formed``: nobody waits now."""
+
+    text: str
+    present: tuple[str, ...] = ()
+    waiting: bool = False
+    formed: bool = False
+
+
+Listener = Callable[[Notice], None]
