@@ -6,20 +6,15 @@ machine that comes back is another candidate.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
+
+from avahi_gpu.model import natural_order
 
 HURRY_S = 0.4  # a candidate that has not answered a connect by then no longer holds up the choice
 ASIDE_S = 0.3  # whoever sends us on is left alone for so long: time to ask the one that it names
 ASIDE_MAX_S = 5.0  # and longer each time, where it names one that cannot be reached from here
 REMEMBER_S = 600.0  # a host that went silent is asked for so long after its record has gone as well
 CANDIDATES_MAX = 64  # more of one job than this on one LAN are noise or an attack
-
-
-def natural(name: str) -> tuple[tuple[int, str], ...]:
-    """Return a sort key under which ``gpu-node-2`` comes before ``gpu-node-10``."""
-    parts = re.split(r"(\d{1,18})", name.lower())
-    return tuple((int(p), "") if p.isdigit() and p.isascii() else (-1, p) for p in parts if p)
 
 
 @dataclass(frozen=True)
@@ -36,7 +31,7 @@ class Candidate:
     @property
     def rank(self) -> tuple[int, tuple[tuple[int, str], ...], str]:
         """The order among equals: highest priority, host name in natural order, id. The lowest leads."""
-        return (-self.priority, natural(self.host), self.id)
+        return (-self.priority, natural_order(self.host), self.id)
 
     @property
     def claim(self) -> tuple[int, int, tuple[tuple[int, str], ...], str]:

@@ -104,6 +104,9 @@ class Meeting:
         core = self.core
         candidate = core.candidates.known.get(id)
         core.candidates.doubt(id, core.now)
+        if id not in core.candidates.known:  # forgotten by now
+            self.misses.pop(id, None)
+            return
         self.misses[id] += reason != REFUSED
         if self.misses[id] == MISSES_TOLD and candidate and id in core.candidates.listed and core.ready:
             where = f"{candidate.host} ({candidate.address}) on port {candidate.port}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from avahi_gpu.rendezvous.election import Candidate, natural
+from avahi_gpu.model import natural_order
+from avahi_gpu.rendezvous.election import Candidate
 from avahi_gpu.rendezvous.messages import Token
 from avahi_gpu.rendezvous.terms import Terms
 
@@ -141,7 +142,7 @@ class Roster:
         chosen = sorted(ready, key=lambda m: (m.candidate.id not in previous, m.joined))[
             : terms.max_nodes - 1
         ]
-        chosen.sort(key=lambda m: (natural(m.candidate.host), m.candidate.id))
+        chosen.sort(key=lambda m: (natural_order(m.candidate.host), m.candidate.id))
         return (own, *(m.candidate.id for m in chosen))
 
     def next_change(self, now: float) -> float | None:

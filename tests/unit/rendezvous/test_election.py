@@ -9,6 +9,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from avahi_gpu.model import natural_order
 from avahi_gpu.rendezvous.election import (
     ASIDE_MAX_S,
     ASIDE_S,
@@ -16,7 +17,6 @@ from avahi_gpu.rendezvous.election import (
     HURRY_S,
     REMEMBER_S,
     Candidates,
-    natural,
 )
 from tests.unit.rendezvous.desk import node
 
@@ -24,7 +24,13 @@ from tests.unit.rendezvous.desk import node
 def test_hosts_are_ordered_as_people_count() -> None:
     hosts = ["gpu-node-10", "gpu-node-2", "GPU-node-1", "gpu", "gpu-node-2b"]
 
-    assert sorted(hosts, key=natural) == ["gpu", "GPU-node-1", "gpu-node-2", "gpu-node-2b", "gpu-node-10"]
+    assert sorted(hosts, key=natural_order) == [
+        "gpu",
+        "GPU-node-1",
+        "gpu-node-2",
+        "gpu-node-2b",
+        "gpu-node-10",
+    ]
 
 
 @given(st.lists(st.text(max_size=20), max_size=8), st.randoms())
@@ -33,15 +39,15 @@ def test_any_names_have_an_order(names: list[str], chance: Random) -> None:
     shuffled = names.copy()
     chance.shuffle(shuffled)
 
-    assert [natural(n) for n in sorted(shuffled, key=natural)] == [
-        natural(n) for n in sorted(names, key=natural)
+    assert [natural_order(n) for n in sorted(shuffled, key=natural_order)] == [
+        natural_order(n) for n in sorted(names, key=natural_order)
     ]
 
 
 @given(st.text(), st.text())
 def test_the_order_of_names_is_total(one: str, other: str) -> None:
-    assert (natural(one) < natural(other)) + (natural(other) < natural(one)) + (
-        natural(one) == natural(other)
+    assert (natural_order(one) < natural_order(other)) + (natural_order(other) < natural_order(one)) + (
+        natural_order(one) == natural_order(other)
     ) == 1
 
 
