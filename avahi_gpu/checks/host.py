@@ -64,6 +64,13 @@ def avahi_running(facts: Facts) -> Outcome:
             ["org.freedesktop.Avahi has no owner on the system bus"],
             fix=fixes.start_avahi(facts),
         )
+    if daemon.server_state is None and daemon.bus_error:
+        return error(
+            "avahi-daemon is on the system bus and does not answer",
+            [f"process {daemon.pid}", daemon.bus_error] if daemon.pid else [daemon.bus_error],
+            fix=fixes.restart_avahi(facts),
+            hint="it is stopped (state T in `ps`), or the machine is overloaded",
+        )
     if daemon.server_state is None:
         return unknown("avahi-daemon is on the bus but did not tell its state")
     if daemon.server_state in CLAIMING:

@@ -36,7 +36,7 @@ async def read_lan(system: System, interfaces: Sequence[Interface], *, with_peer
     """Ask Avahi; never raises for a bus or a daemon that is not there. ``daemon.installed`` is not asked."""
     try:
         async with connect(need_avahi=False) as avahi:
-            daemon = DaemonState(installed=False, bus_reachable=True)
+            daemon = DaemonState(installed=False, bus_reachable=True, on_bus=avahi.on_bus)
             try:
                 daemon = await _read_daemon(avahi)
                 return await _read_services(avahi, daemon, system, interfaces, with_peers=with_peers)

@@ -10,6 +10,7 @@ import time
 
 SLOW_S = 0.5  # a name server on the LAN answers in a millisecond, one far away in 0.1 s
 OPTIONS = "RES_OPTIONS"
+SLOW_NAMES = "the name server does not answer: RES_OPTIONS keeps torch from waiting for it"
 IMPATIENT = "timeout:1 attempts:1"  # one question of a second instead of two of five (resolv.conf(5))
 
 

@@ -13,7 +13,6 @@ import signal
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
 from pathlib import Path
@@ -29,20 +28,16 @@ from torch.distributed.run import config_from_args, parse_args
 from avahi_gpu.errors import LaunchFailed, Misuse
 from avahi_gpu.launch import tether
 from avahi_gpu.launch.outcome import Failure, Stopped
-from avahi_gpu.rendezvous.handler import AvahiRendezvous
+from avahi_gpu.rendezvous.handler import WHOSE_FAILURE_S, AvahiRendezvous
 from avahi_gpu.rendezvous.node import Node
 
-# a node's death breaks the connections of the other workers before anybody has told their agents: how long a
-# worker's failure may turn out to be another node's. The connections of agents break in the same instant, and
-# the failing node itself waits as long before it gives up, so that everybody hears of it
-WHOSE_FAILURE_S = 1.0
-POLL_S = 0.02
 OWN_LOGS = str(Path(tempfile.gettempdir()) / "torchelastic_")  # where torch puts logs that nobody asked for
 # a worker that sits in a collective operation with a dead peer does not see Ctrl-C; people at a terminal wait
 # no longer than this
 INTERRUPT_GRACE_S = 2.0
-EXIT_BARRIER_S = 300.0  # how long workers that have finished wait for the others; torch's own limit
 SIGNALS_TO_HANDLE = "SIGTERM,SIGINT,SIGHUP,SIGQUIT"  # torch's own default, where it has no option for it
+
+Arguments = tuple[Any, Any, list[str]]  # torch's configuration, the entry point, its arguments
 
 
 class LaunchRendezvous(AvahiRendezvous):
@@ -51,19 +46,15 @@ class LaunchRendezvous(AvahiRendezvous):
     def __init__(self, node: Node, run_id: str, formed: Callable[[], None]) -> None:
         super().__init__(node, run_id)
         self.formed = formed
-        self.barrier: tuple[Any, int, int] | None = None  # the round's store, our rank, the number of nodes
 
     def next_rendezvous(self) -> RendezvousInfo:
         """Return the round that this node is part of. Raises JobEnded."""
         while True:
-            if not self.wanted:
-                self.node.want()
-            self.wanted = False
+            self.want()
             formed = self.wait()
             store = self.gather(formed)
             if store is not None:
                 self.formed()
-                self.barrier = store, formed.round.rank, len(formed.round.seats)
                 return self.enter(formed, store)
 
 
@@ -85,7 +76,7 @@ class LaunchAgent(LocalElasticAgent):  # type: ignore[misc]  # torch is not look
             try:
                 super()._initialize_workers(worker_group, *more, **named)
             except torch.distributed.DistError:
-                if not self._round_ends_within(self.node.terms.lost_after_s + WHOSE_FAILURE_S):
+                if not self.node.over_within(self.node.terms.lost_after_s + WHOSE_FAILURE_S):
                     raise
                 continue
             break
@@ -96,7 +87,7 @@ class LaunchAgent(LocalElasticAgent):  # type: ignore[misc]  # torch is not look
         It counts no restart for it, as ``num_nodes_waiting`` of the rendezvous is positive by now.
         """
         result = super()._monitor_workers(worker_group, *more, **named)
-        if result.state == WorkerState.FAILED and self._round_ends_within(WHOSE_FAILURE_S):
+        if result.state == WorkerState.FAILED and self.node.over_within(WHOSE_FAILURE_S):
             return RunResult(state=WorkerState.HEALTHY)
         return result
 
@@ -116,25 +107,6 @@ class LaunchAgent(LocalElasticAgent):  # type: ignore[misc]  # torch is not look
             if timer is not None:
                 timer.cancel()
 
-    def _exit_barrier(self, *_more: Any, **_named: Any) -> None:
-        """Wait for the other nodes' workers to finish, but not for nodes that are gone as torch does."""
-        assert self.handler.barrier is not None  # workers have run
-        store, own_rank, nodes = self.handler.barrier
-        deadline = time.monotonic() + EXIT_BARRIER_S
-        with suppress(torch.distributed.DistError):
-            store.set(f"finished/{own_rank}", "1")
-            keys = [f"finished/{rank}" for rank in range(nodes)]
-            while not (self.node.over or store.check(keys)) and time.monotonic() < deadline:
-                time.sleep(POLL_S)
-
-    def _round_ends_within(self, seconds: float) -> bool:
-        deadline = time.monotonic() + seconds
-        while not self.node.over:
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(POLL_S)
-        return True
-
     def _worker_pids(self) -> list[int]:
         return [worker.id for worker in self.get_worker_group().workers if isinstance(worker.id, int)]
 
@@ -143,7 +115,6 @@ class LaunchAgent(LocalElasticAgent):  # type: ignore[misc]  # torch is not look
 EXTENDED = {
     "_initialize_workers": "a job may end where its leader dies in the moment of the start",
     "_monitor_workers": "the loss of a node may use up one of --max-restarts",
-    "_exit_barrier": "a node that has finished may wait five minutes for one that is lost",
     "_shutdown": "workers that do not heed Ctrl-C may run on for half a minute",
 }
 
@@ -179,12 +150,12 @@ def count_processes(wanted: str) -> int | str:
     return int(torch.xpu.device_count()) if torch.xpu.is_available() else 1
 
 
-def train(arguments: Sequence[str], node: Node, job: str, begun: Callable[[], None]) -> tuple[Failure, ...]:
+def train(arguments: Arguments, node: Node, job: str, begun: Callable[[], None]) -> tuple[Failure, ...]:
     """Run the workers of this node to their end, as torchrun with these arguments would; return who failed.
 
-    ``begun`` is called whenever a round stands. Raises Misuse, JobEnded, Stopped.
+    ``begun`` is called whenever a round stands. Raises JobEnded, Stopped.
     """
-    config, entrypoint, words = read_arguments(arguments)
+    config, entrypoint, words = arguments
     if isinstance(entrypoint, str):  # with --run-path it is a function
         entrypoint, words = tied(entrypoint, words)
     handler = LaunchRendezvous(node, job, begun)
@@ -201,13 +172,16 @@ def train(arguments: Sequence[str], node: Node, job: str, begun: Callable[[], No
     options = ("logs_specs", "start_method", "log_line_prefix_template", "shutdown_timeout")
     agent = LaunchAgent(handler, spec, **{o: given[o] for o in options if o in known and o in given})
     os.environ["TORCHELASTIC_SIGNALS_TO_HANDLE"] = given.get("signals_to_handle", SIGNALS_TO_HANDLE)
+    keep = False
     try:
         with handlers_restored():
             result = agent.run()
+        keep = not result.failures
         return tuple(describe_failure(rank, failure) for rank, failure in result.failures.items())
     except SignalException as stopped:
         raise Stopped(int(stopped.sigval)) from None
     finally:
+        handler.release(keep=keep)
         if config.logs_specs.root_log_dir.startswith(OWN_LOGS):
             sweep(Path(config.logs_specs.root_log_dir))
 
@@ -224,7 +198,7 @@ def handlers_restored() -> Iterator[None]:
                 signal.signal(number, handler)
 
 
-def read_arguments(arguments: Sequence[str]) -> tuple[Any, Any, list[str]]:
+def read_arguments(arguments: Sequence[str]) -> Arguments:
     """Return ``(config, entry point, its arguments)`` by torchrun's own rules. Raises Misuse."""
     said = io.StringIO()  # the parser prints its usage, and then ends the process
     try:

@@ -93,6 +93,11 @@ class Request:
     last_call_s: float = LAST_CALL_S
     allow_skew: bool = False
 
+    @property
+    def certain(self) -> bool:
+        """Whether nothing is left that torch alone can refuse: a number of GPUs, an option."""
+        return not self.program.options and self.processes not in ("gpu", "xpu")
+
 
 # --- reading the command line ------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from avahi_gpu.errors import AvahiGpuError, ExitCode, LaunchFailed
 from avahi_gpu.host.net import read_interfaces
-from avahi_gpu.host.resolver import NameProbe
+from avahi_gpu.host.resolver import SLOW_NAMES, NameProbe
 from avahi_gpu.launch.command import Request, leftovers, torchrun_arguments
 from avahi_gpu.launch.neighbours import Neighbours
 from avahi_gpu.launch.outcome import Stopped, describe, exit_code, first_failure
@@ -113,7 +113,8 @@ def run_job(request: Request, skills: Skills, display: Display) -> Ending:
         node = Node.start(settings, progress.hear)
         goodbye = ("left", "")
         try:
-            node.want()
+            if request.certain:
+                node.want()
             failures = train_here(request, node, progress)
             if failures:
                 first = describe(first_failure(failures))
@@ -130,6 +131,9 @@ def run_job(request: Request, skills: Skills, display: Display) -> Ending:
         except (KeyboardInterrupt, Stopped):
             goodbye = ("left", "interrupted")
             raise
+        except AvahiGpuError as error:
+            goodbye = ("left", error.message)
+            raise
         finally:
             progress.close()
             display.over()
@@ -137,13 +141,16 @@ def run_job(request: Request, skills: Skills, display: Display) -> Ending:
 
 
 def train_here(request: Request, node: Node, progress: Progress) -> Any:
-    """Import torch, which takes a second, and run the workers. Raises LaunchFailed, JobEnded, Stopped."""
+    """Import torch, which takes a second, and run the workers. Raises AvahiGpuError, Stopped.
+
+    The round may stand by then; where torch may still refuse the job here, it waits for that.
+    """
     probe = NameProbe(choose_address(read_interfaces(), request.interface))
     for name in leftovers(os.environ):
         del os.environ[name]
     try:
         with uncollected(), quiet_import():
-            from avahi_gpu.launch.agent import count_processes, shortcomings, train
+            from avahi_gpu.launch.agent import count_processes, read_arguments, shortcomings, train
     except (ImportError, OSError) as error:  # OSError: a library that torch loads is not there
         raise LaunchFailed(
             f"torch {node.terms.skills.torch} cannot be used: {str(error).partition(chr(10))[0]}",
@@ -152,11 +159,14 @@ def train_here(request: Request, node: Node, progress: Progress) -> Any:
     for shortcoming in shortcomings():
         progress.display.event(f"warning: {shortcoming}")
     if probe.settle():
-        progress.display.event("the name server does not answer: RES_OPTIONS keeps torch from waiting for it")
+        progress.display.event(SLOW_NAMES)
     processes = count_processes(request.processes)
     if processes not in (1, "1"):
         os.environ.setdefault("OMP_NUM_THREADS", "1")  # torchrun does so too, with a banner
-    return train(torchrun_arguments(request, processes), node, request.job, progress.begin)
+    arguments = read_arguments(torchrun_arguments(request, processes))
+    if not request.certain:
+        node.want()
+    return train(arguments, node, request.job, progress.begin)
 
 
 def settings_of(request: Request, skills: Skills) -> Settings:

@@ -13,22 +13,23 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 import torch
 from torch.distributed import PrefixStore, TCPStore
 from torch.distributed.elastic.rendezvous import (
-    RendezvousClosedError,
     RendezvousConnectionError,
-    RendezvousGracefulExitError,
     RendezvousHandler,
     RendezvousInfo,
     RendezvousParameters,
     RendezvousStoreInfo,
 )
 
-from avahi_gpu.errors import AvahiGpuError, Misuse
+from avahi_gpu.errors import AvahiGpuError, ExitCode, Misuse
+from avahi_gpu.host import guard
+from avahi_gpu.host.resolver import SLOW_NAMES, NameProbe
 from avahi_gpu.rendezvous.dealings import MASTER_PRIORITY, JobEnded, Notice, Settings
 from avahi_gpu.rendezvous.environment import interface_variables, missing_variables
 from avahi_gpu.rendezvous.messages import Skills
@@ -40,18 +41,46 @@ STORE_CONNECT_S = 5.0  # the leader's store listens before the round begins; lon
 STORE_TIMEOUT_S = 60.0  # of the agents' own exchanges; torch's default for c10d
 GATHER_POLL_MIN_S = 0.002  # the agents gather at the store within milliseconds of each other …
 GATHER_POLL_MAX_S = 0.05  # … or within the time that torch's import takes on the slowest
+EXIT_BARRIER_POLL_S = 0.05  # between two looks whether the other nodes' workers have finished as well
+# a node's death breaks the connections of the other workers before anybody has told their agents: how long a
+# worker's failure may turn out to be another node's. The connections of agents break in the same instant, and
+# the failing node itself waits as long before it gives up, so that everybody hears of it
+WHOSE_FAILURE_S = 1.0
+
+
+class RoundStore(PrefixStore):  # type: ignore[misc]  # torch is not read by the type checker
+    """The agents' store of one round, whose waiting ends with the round.
+
+    torch's agents wait at their exit barrier for five minutes, also for a node that is gone, deaf to signals.
+    """
+
+    def __init__(self, node: Node, prefix: str, store: TCPStore) -> None:
+        super().__init__(prefix, store)
+        self.node = node
+
+    def wait(self, keys: list[str], timeout: timedelta | None = None) -> None:
+        """Wait until the keys are there or the round is over. Raises DistStoreError after the timeout."""
+        deadline = time.monotonic() + (timeout or self.timeout).total_seconds()
+        with suppress(torch.distributed.DistNetworkError):  # its host is gone: nothing to wait for
+            while not (self.node.over or self.check(keys)):
+                if time.monotonic() >= deadline:
+                    raise torch.distributed.DistStoreError(f"nobody has set {', '.join(keys)} in time")
+                time.sleep(EXIT_BARRIER_POLL_S)
 
 
 class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not read by the type checker
     """torch elastic's view of a Node."""
 
-    def __init__(self, node: Node, run_id: str) -> None:
+    def __init__(self, node: Node, run_id: str, probe: NameProbe | None = None) -> None:
         self.node = node
         self.run_id = run_id
+        self.probe = probe
         self.closed = False
         self.wanted = True  # a Node that was started before has been told already
         self.ours: dict[str, str] = {}  # variables that we set for an earlier round
         self.stores: list[TCPStore] = []  # of the current round
+        self.guard: guard.Guard | None = None
+        self.ended = False  # there is no round for us any more, and people know why
 
     def get_backend(self) -> str:
         return "avahi"
@@ -77,17 +106,24 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
         """Return the round that this node is part of; blocks until there is one."""
         try:
             while True:
-                if not self.wanted:
-                    self.node.want()
-                self.wanted = False
+                self.want()
                 formed = self.wait()
                 store = self.gather(formed)
                 if store is not None:
                     return self.enter(formed, store)
         except JobEnded as ended:
+            self.ended = True
             tell(Notice(f"{ended.message}" + (f" ({ended.hint})" if ended.hint else "")))
-            error = RendezvousGracefulExitError if ended.finished else RendezvousClosedError
-            raise error(ended.message) from None
+            # torch answers each of its own errors with a traceback below our sentence, the one for a job that
+            # went well included; this ends its agent in order, with an exit code
+            raise SystemExit(int(ExitCode.FINE if ended.finished else ExitCode.FAILED)) from None
+
+    def want(self) -> None:
+        """Say that we want a round: torch has ended the workers of the last one, and we their children."""
+        if not self.wanted:
+            guard.sweep(self.node.id)
+            self.node.want()
+        self.wanted = False
 
     def wait(self) -> Formed:
         """Wait for the round in slices."""
@@ -102,7 +138,7 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
         self.stores.clear()
         try:
             self.stores.append(self.open_store(formed))
-            store = PrefixStore(f"avahi-gpu/{round.token}", self.stores[0])
+            store = RoundStore(self.node, f"avahi-gpu/{round.token}", self.stores[0])
             store.set(f"here/{round.rank}", "1")
             keys = [f"here/{rank}" for rank in range(len(round.seats))]
             pause_s = GATHER_POLL_MIN_S
@@ -128,8 +164,13 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
         return TCPStore(round.leader.address, round.store_port, **options)
 
     def enter(self, formed: Formed, store: PrefixStore) -> RendezvousInfo:
-        """Set what binds the workers to the round's interface, and return the round as torch wants it."""
+        """Set what binds the workers to us and to the interface, and return the round as torch wants it."""
         round = formed.round
+        if self.probe is not None and self.probe.settle():
+            tell(Notice(SLOW_NAMES))
+        if self.guard is None:
+            self.guard = guard.Guard(self.node.id)
+            os.environ[guard.VARIABLE] = self.node.id
         if formed.interface:
             wanted = interface_variables(formed.interface, round.own.address)
             self.ours = missing_variables(wanted, os.environ, self.ours)
@@ -146,10 +187,23 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
         error = sys.exc_info()[1]
         if error is None:
             self.node.close("finished")
+        elif self.ended or not isinstance(error, Exception):
+            self.node.close("left")
+        elif self.node.over_within(WHOSE_FAILURE_S):
+            tell(Notice(f"no restart is left: {self.node.reason}"))
+            tell(Notice("torchrun counts the loss of a node as a restart: give --max-restarts"))
+            self.node.close("left", f"no restart was left: {self.node.reason}")
         else:
             self.node.close("failed", f"its script failed on {self.node.settings.host}")
+        self.release(keep=error is None)
         self.stores.clear()
         return True
+
+    def release(self, *, keep: bool) -> None:
+        """Let the guard go; without ``keep`` it ends what is left of the workers."""
+        if self.guard is not None:
+            self.guard.close(keep=keep)
+            self.guard = None
 
 
 def first_line(error: BaseException) -> str:
@@ -204,7 +258,7 @@ def create(parameters: RendezvousParameters) -> RendezvousHandler:
             tell(Notice(error.hint))
         raise RendezvousConnectionError(error.message) from None
     node.want()
-    return AvahiRendezvous(node, run_id)
+    return AvahiRendezvous(node, run_id, NameProbe(node.address))
 
 
 def settings_of(parameters: RendezvousParameters) -> Settings:

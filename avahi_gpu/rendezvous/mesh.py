@@ -97,7 +97,7 @@ def reserve(address: str, after: int = 0) -> Ports:
         claimed.close()
     store.close()
     raise LaunchFailed(
-        f"every port from {WORKER_PORTS.start} to {WORKER_PORTS.stop - 1} is taken on this host",
+        f"every port from {WORKER_PORTS.start} to {WORKER_PORTS.stop - 1} is taken there",
         "`ss -ltnp` shows by whom",
     )
 

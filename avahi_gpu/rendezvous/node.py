@@ -20,7 +20,7 @@ from avahi_gpu.host.net import interface_of, lan_interfaces, read_interfaces
 from avahi_gpu.model import JOB_SERVICE, Interface
 from avahi_gpu.rendezvous import steps
 from avahi_gpu.rendezvous.agreement import Agreement
-from avahi_gpu.rendezvous.channel import Channel
+from avahi_gpu.rendezvous.channel import Channel, describe
 from avahi_gpu.rendezvous.dealings import JobEnded, Listener, Notice, Settings
 from avahi_gpu.rendezvous.election import Candidate
 from avahi_gpu.rendezvous.mesh import MeshListener, Ports, claim, port_of, reserve, test_mesh
@@ -60,6 +60,7 @@ class Node:
         self.listener = listener
         self.id = secrets.token_hex(8)
         self.over = False  # the running round is over: the agent's workers have to go
+        self._reason = ""
         self.loop = asyncio.new_event_loop()
         self._changed = threading.Condition()
         self._formed: Formed | None = None
@@ -120,6 +121,21 @@ class Node:
             if self._ended is not None:
                 raise self._ended
             return None
+
+    def over_within(self, seconds: float) -> bool:
+        """Return whether the running round is over, or is told to be within ``seconds``."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.over, seconds)
+
+    @property
+    def address(self) -> str:
+        """Our LAN address."""
+        return self._address
+
+    @property
+    def reason(self) -> str:
+        """Why the last round ended, '' where it has not."""
+        return self._reason
 
     def close(self, outcome: str, detail: str = "") -> None:
         """Say goodbye (``finished``, ``failed`` or ``left``), withdraw the record, end the thread; bounded.
@@ -270,7 +286,9 @@ class Node:
             case steps.Deliver(formed):
                 self._deliver(formed)
             case steps.Over(reason):
-                self.over = True
+                with self._changed:
+                    self.over, self._reason = True, reason
+                    self._changed.notify_all()
                 if self._agreement is not None and self._agreement.core.ended is None:
                     self._say(Notice(f"regrouping: {reason}"))
                 self._show_state("look")
@@ -294,7 +312,9 @@ class Node:
             self._ports = reserve(action.address, self._last_port)
         except (OSError, LaunchFailed) as error:
             self._ports = None
-            self._feed(steps.MeshDone(action.token, ((self.id, f"no port for the round: {error}"),)))
+            why = error.message if isinstance(error, LaunchFailed) else describe(error)
+            text = f"{self.settings.host} has no port for the round: {why}"
+            self._feed(steps.MeshDone(action.token, ((self.id, text),)))
             return
         self._last_port = self._ports.worker_port
         self._feed(steps.Reserved(action.token, port_of(self._ports.store), self._ports.worker_port))
@@ -325,7 +345,7 @@ class Node:
             )
         )
         with self._changed:
-            self.over = False
+            self.over, self._reason = False, ""
             self._formed = Formed(formed, interface.name if interface else "", store)
             self._changed.notify_all()
         self._show_state("run")
@@ -333,7 +353,7 @@ class Node:
     def _end(self, ended: JobEnded) -> None:
         with self._changed:
             self._ended = self._ended or ended
-            self.over = True
+            self.over, self._reason = True, self._reason or ended.message
             self._changed.notify_all()
 
     def _show_state(self, state: str) -> None:

@@ -230,6 +230,18 @@ def test_a_stopped_daemon_is_the_one_error_and_is_started(node: Host) -> None:
     assert {mended.findings[id]["verdict"] for id in ("AG304", "AG105", "AG504")} == {"ok"}
 
 
+def test_a_daemon_that_hangs_is_told_from_one_that_is_not_there(node: Host) -> None:
+    (daemon, *_) = node.run(["pgrep", "-o", "-x", "avahi-daemon"], check=True).stdout.split()
+    node.run(["kill", "-STOP", daemon], check=True)
+    try:
+        found = alone(node)
+
+        assert (found.exit_code, found.errors) == (1, ["AG304"])
+        assert "is on the system bus and does not answer" in found.says("AG304")
+    finally:
+        node.run(["kill", "-CONT", daemon], check=True)
+
+
 def test_a_dead_bus_is_the_one_error_and_both_are_started(node: Host) -> None:
     (bus,) = node.run(["pgrep", "-x", "dbus-daemon"], check=True).stdout.split()
     node.run(["kill", "-KILL", bus], check=True)

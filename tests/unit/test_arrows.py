@@ -69,7 +69,7 @@ ROOMS = {
     "torch": ("rendezvous/handler.py", "launch/*.py"),
     "pynvml": ("host/gpu.py",),
     "jinja2": ("files/service_file.py",),
-    "subprocess": ("host/process.py", "launch/*.py"),
+    "subprocess": ("host/process.py", "host/guard.py", "launch/*.py"),
     "typer": ("cli/*.py",),
     "rich": ("cli/*.py", "render/*.py"),
 }

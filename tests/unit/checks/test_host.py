@@ -105,6 +105,16 @@ def test_an_untold_state_is_unknown(healthy: Facts) -> None:
     assert avahi_running(with_daemon(healthy, server_state=None)).verdict == "unknown"
 
 
+def test_a_daemon_that_does_not_answer_is_told_from_one_that_is_not_there(healthy: Facts) -> None:
+    frozen = with_daemon(healthy, server_state=None, bus_error="no answer to GetState", pid=77)
+
+    found = avahi_running(frozen)
+
+    assert found.verdict == "error" and "does not answer" in found.says
+    assert found.evidence == ("process 77", "no answer to GetState")
+    assert found.fix is not None
+
+
 def test_a_missing_machine_id_is_a_warning(healthy: Facts) -> None:
     assert machine_id(replace(healthy, machine_id="")).verdict == "warn"
     assert machine_id(healthy).verdict == "ok"
