@@ -7,6 +7,7 @@ torch's that is used.
 
 from __future__ import annotations
 
+import atexit
 import importlib.metadata
 import os
 import socket
@@ -258,6 +259,8 @@ def create(parameters: RendezvousParameters) -> RendezvousHandler:
             tell(Notice(error.hint))
         raise RendezvousConnectionError(error.message) from None
     node.want()
+    # torch calls no shutdown() after a signal, and its modules take seconds to go: say goodbye before that
+    atexit.register(node.close, "left")
     return AvahiRendezvous(node, run_id, NameProbe(node.address))
 
 

@@ -78,11 +78,12 @@ class Leading(Proposing):
         if member.finished:
             return
         core.candidates.doubt(id, core.now)
-        if self.proposal is not None and id in self.proposal.order:
-            self.abort(reason, retry=False)
+        proposed = self.proposal is not None and id in self.proposal.order
+        if proposed:
+            self.abort(reason, retry=False)  # and everybody is told
         if core.live and id in core.seated:
             self.end_round(reason)
-        elif not core.live:
+        elif not (core.live or proposed):
             core.tell(reason)
 
     def hear_ready(self, member: Member, ready: m.Ready) -> None:

@@ -145,8 +145,10 @@ class Node:
         if not self._thread.is_alive():
             return
         if outcome == "finished":
-            self.loop.call_soon_threadsafe(self._check_members)
-            self._members_gone.wait(FAREWELL_S)
+            self._members_gone.clear()  # it was set when we had no members yet
+            with contextlib.suppress(RuntimeError):
+                self.loop.call_soon_threadsafe(self._check_members)
+                self._members_gone.wait(FAREWELL_S)
         self._goodbye = (outcome, detail)
         with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
             self.loop.call_soon_threadsafe(self._closing.set)
@@ -258,8 +260,7 @@ class Node:
             self._timer.cancel()
         wait_s = max(0.0, self._agreement.deadline() - time.monotonic())
         self._timer = self.loop.call_later(wait_s, self._tick, time.monotonic() + wait_s)
-        if self._goodbye_possible:
-            self._members_gone.set()
+        self._check_members()
 
     def _tick(self, due: float) -> None:
         if (
@@ -370,14 +371,10 @@ class Node:
         with contextlib.suppress(Exception):  # a listener that cannot print must not end the job
             self.listener(notice)
 
-    @property
-    def _goodbye_possible(self) -> bool:
-        assert self._agreement is not None
-        return not any(not m.finished for m in self._agreement.leading.roster.members.values())
-
     def _check_members(self) -> None:
-        self._members_gone.clear()
-        if self._goodbye_possible:
+        """Let a leader that has finished go once no member of its round is left; spares need no store."""
+        assert self._agreement is not None
+        if not self._agreement.core.seated & set(self._agreement.leading.roster.members):
             self._members_gone.set()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:

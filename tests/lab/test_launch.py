@@ -36,7 +36,7 @@ import torch
 # a torch whose agent has the methods that we extend under other names
 RENAMED = """
 import importlib.machinery, re, sys
-NAMES = "_initialize_workers|_monitor_workers|_exit_barrier|_shutdown"
+NAMES = "_initialize_workers|_monitor_workers|_shutdown"
 
 class Loader(importlib.machinery.SourceFileLoader):
     def get_code(self, fullname):
@@ -198,7 +198,7 @@ def test_a_torch_with_another_agent_runs_the_job_all_the_same_and_what_it_lacks_
         for follower in job.followers:
             warnings = [line for line in follower.lines if "warning: torch " in line]
             lost = [line.split("LocalElasticAgent.")[1].partition(":")[0] for line in warnings]
-            assert lost == ["_initialize_workers", "_monitor_workers", "_exit_barrier", "_shutdown"]
+            assert lost == ["_initialize_workers", "_monitor_workers", "_shutdown"]
             assert "Traceback" not in follower.output
 
 

@@ -93,7 +93,7 @@ def test_a_torch_that_has_renamed_a_method_is_named_with_what_follows() -> None:
     from avahi_gpu.launch import agent
 
     class Later:
-        _initialize_workers = _exit_barrier = _shutdown = staticmethod(lambda: None)
+        _initialize_workers = _shutdown = staticmethod(lambda: None)
         _monitor_workers: Any = None
 
     assert list(agent.shortcomings(Later)) == [
