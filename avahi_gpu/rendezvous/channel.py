@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import ipaddress
 import itertools
+import logging
 import socket
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
@@ -20,6 +21,9 @@ from avahi_gpu.errors import LaunchFailed, MalformedInput
 from avahi_gpu.rendezvous import steps
 from avahi_gpu.rendezvous.election import Candidate
 from avahi_gpu.rendezvous.messages import LINE_MAX, Message, decode, encode
+from avahi_gpu.rendezvous.trace import shown
+
+log = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S = 1.5  # a LAN answers in milliseconds; one lost SYN is repeated after a second
 CONNECTIONS_MAX = 128  # of others to us: ten nodes need ten, a flood must not eat our descriptors
@@ -162,6 +166,7 @@ class Channel:
             pass
         except (asyncio.LimitOverrunError, MalformedInput) as error:
             reason = f"it sent what is not of the protocol ({error})"
+            log.warning("%s is dropped: %s", wire.remote, shown(reason, 300))
         except OSError as error:
             reason = describe(error)
         if self._wires.pop(wire.conn, None) is not None:

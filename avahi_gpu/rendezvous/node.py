@@ -18,7 +18,7 @@ from avahi_gpu.avahi.publish import Publication
 from avahi_gpu.errors import BusError, LaunchFailed
 from avahi_gpu.host.net import interface_of, lan_interfaces, read_interfaces
 from avahi_gpu.model import JOB_SERVICE, Interface
-from avahi_gpu.rendezvous import steps
+from avahi_gpu.rendezvous import log, steps
 from avahi_gpu.rendezvous.agreement import Agreement
 from avahi_gpu.rendezvous.channel import Channel, describe
 from avahi_gpu.rendezvous.dealings import JobEnded, Listener, Notice, Settings
@@ -28,6 +28,7 @@ from avahi_gpu.rendezvous.messages import Who
 from avahi_gpu.rendezvous.record import candidate_from, encode_record
 from avahi_gpu.rendezvous.seek import SEEK_EVERY_S, ask_host, ask_port, find_address
 from avahi_gpu.rendezvous.terms import CONTROL_PORTS
+from avahi_gpu.rendezvous.trace import Trace
 
 START_S = (
     10.0  # reading the interfaces and reaching the bus take milliseconds; longer is a machine that hangs
@@ -78,6 +79,7 @@ class Node:
         self._address = ""
         self._agreement: Agreement | None = None
         self._publication: Publication | None = None
+        self._trace: Trace | None = None  # of AVAHI_GPU_LOG
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Future[None]] = set()
         self._thread = threading.Thread(target=self._run, name="avahi-gpu", daemon=True)
@@ -87,6 +89,9 @@ class Node:
     @classmethod
     def start(cls, settings: Settings, listener: Listener) -> Node:
         """Start the node in the background. Raises AvahiGpuError where it cannot run on this host."""
+        wrong = log.configure()
+        if wrong:
+            listener(Notice(wrong))
         lock = claim(f"job/{settings.terms.cluster}/{settings.terms.job}"[:90])
         if lock is None:
             raise LaunchFailed(
@@ -177,6 +182,7 @@ class Node:
             port = await self._channel.listen(CONTROL_PORTS)
             own = Candidate(self.id, self.settings.host, self._address, port, self.settings.priority)
             self._agreement = Agreement(own, self.terms)
+            self._trace = log.start_trace(own, time.monotonic())
             await self._mesh.open(self._address)
             avahi = None
             try:
@@ -254,7 +260,11 @@ class Node:
     def _feed(self, event: steps.Event) -> None:
         """Give the agreement an event and do what it wants done."""
         assert self._agreement is not None
-        for action in self._agreement.handle(event, time.monotonic()):
+        now = time.monotonic()
+        actions = self._agreement.handle(event, now)
+        if self._trace is not None:
+            log.follow(self._trace, event, actions, self._agreement.core.candidates, now)
+        for action in actions:
             self._perform(action)
         if self._timer is not None:
             self._timer.cancel()

@@ -47,6 +47,7 @@ PURE = (
 EDGES = (
     "rendezvous/channel.py",
     "rendezvous/handler.py",
+    "rendezvous/log.py",
     "rendezvous/mesh.py",
     "rendezvous/node.py",
     "rendezvous/plugin.py",
