@@ -24,7 +24,8 @@ from tests.unit.rendezvous.desk import node
 def test_hosts_are_ordered_as_people_count() -> None:
     hosts = ["gpu-node-10", "gpu-node-2", "GPU-node-1", "gpu", "gpu-node-2b"]
 
-    assert sorted(hosts, key=natural_order) == [
+    wanted = ["gpu", "GPU-node-1", "gpu-node-2", "gpu-node-2b", "gpu-node-10"]
+    assert sorted(hosts, key=natural_order) == wanted
         "gpu",
         "GPU-node-1",
         "gpu-node-2",
