@@ -26,12 +26,6 @@ def test_hosts_are_ordered_as_people_count() -> None:
 
     wanted = ["gpu", "GPU-node-1", "gpu-node-2", "gpu-node-2b", "gpu-node-10"]
     assert sorted(hosts, key=natural_order) == wanted
-        "gpu",
-        "GPU-node-1",
-        "gpu-node-2",
-        "gpu-node-2b",
-        "gpu-node-10",
-    ]
 
 
 @given(st.lists(st.text(max_size=20), max_size=8), st.randoms())
