@@ -267,3 +267,18 @@ def test_a_cable_out_for_four_seconds_costs_no_round(cluster3: Cluster) -> None:
         job.nodes[1].wait_for("notice", ROUND_S, lambda line: "is there again" in line["notice"])
         time.sleep(5.0)  # the connection itself is heard again by then
         assert not any(node.said("over") for node in job.nodes)
+
+
+def test_records_of_dead_candidates_cost_no_connect_timeout(make_cluster: Callable[..., Cluster]) -> None:
+    """Two better candidates lost their power a moment ago: their records stand, and nothing answers."""
+    lab = make_cluster(4)
+    with Job(lab.hosts[:2], (3, 4)) as dead:
+        dead.start()
+        for node in dead.nodes:
+            node.wait_for("notice", ROUND_S, lambda line: len(line["present"]) == 2)
+        for host in lab.hosts[:2]:
+            host.cut(carrier=True)
+        with Job(lab.hosts[2:], (2, 4), terms={"last_call_s": 0.0}) as job:
+            job.start()
+            rounds = job.rounds(ROUND_S)
+    assert rounds[0]["hosts"] == ["gpu-node-3", "gpu-node-4"]
