@@ -13,10 +13,10 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch.distributed.elastic.agent.server import RunResult, WorkerGroup, WorkerSpec, WorkerState
@@ -27,7 +27,7 @@ from torch.distributed.run import config_from_args, parse_args
 
 from avahi_gpu.errors import LaunchFailed, Misuse
 from avahi_gpu.launch import tether
-from avahi_gpu.launch.outcome import Failure, Stopped
+from avahi_gpu.launch.outcome import Failure, Stopped, describe, first_failure
 from avahi_gpu.rendezvous.handler import WHOSE_FAILURE_S, AvahiRendezvous
 from avahi_gpu.rendezvous.node import Node
 
@@ -40,12 +40,25 @@ SIGNALS_TO_HANDLE = "SIGTERM,SIGINT,SIGHUP,SIGQUIT"  # torch's own default, wher
 Arguments = tuple[Any, Any, list[str]]  # torch's configuration, the entry point, its arguments
 
 
+class Witness(Protocol):
+    """Who is told what becomes of the workers of this node."""
+
+    def begin(self) -> None:
+        """A round stands, and its workers are about to be started."""
+
+    def run(self) -> None:
+        """They have been started."""
+
+    def fail(self, how: str, restarts_left: int) -> None:
+        """Some have failed by themselves."""
+
+
 class LaunchRendezvous(AvahiRendezvous):
     """The backend as torchrun uses it; that the job has ended reaches us as JobEnded itself."""
 
-    def __init__(self, node: Node, run_id: str, formed: Callable[[], None]) -> None:
+    def __init__(self, node: Node, run_id: str, witness: Witness) -> None:
         super().__init__(node, run_id)
-        self.formed = formed
+        self.witness = witness
 
     def next_rendezvous(self) -> RendezvousInfo:
         """Return the round that this node is part of. Raises JobEnded."""
@@ -54,7 +67,7 @@ class LaunchRendezvous(AvahiRendezvous):
             formed = self.wait()
             store = self.gather(formed)
             if store is not None:
-                self.formed()
+                self.witness.begin()
                 return self.enter(formed, store)
 
 
@@ -69,6 +82,7 @@ class LaunchAgent(LocalElasticAgent):  # type: ignore[misc]  # torch is not look
         super().__init__(spec=spec, **options)
         self.handler = handler
         self.node = handler.node
+        self.restarts_left = spec.max_restarts
 
     def _initialize_workers(self, worker_group: WorkerGroup, *more: Any, **named: Any) -> None:
         """Form a round and start the workers; again where the leader dies between the two."""
@@ -80,6 +94,7 @@ class LaunchAgent(LocalElasticAgent):  # type: ignore[misc]  # torch is not look
                     raise
                 continue
             break
+        self.handler.witness.run()
 
     def _monitor_workers(self, worker_group: WorkerGroup, *more: Any, **named: Any) -> RunResult:
         """Say that all is well where workers have failed because another node is lost: torch then regroups.
@@ -89,6 +104,10 @@ class LaunchAgent(LocalElasticAgent):  # type: ignore[misc]  # torch is not look
         result = super()._monitor_workers(worker_group, *more, **named)
         if result.state == WorkerState.FAILED and self.node.over_within(WHOSE_FAILURE_S):
             return RunResult(state=WorkerState.HEALTHY)
+        if result.state == WorkerState.FAILED:
+            first = first_failure([describe_failure(rank, f) for rank, f in result.failures.items()])
+            self.handler.witness.fail(describe(first), self.restarts_left)
+            self.restarts_left -= 1
         return result
 
     def _shutdown(self, death_sig: signal.Signals = signal.SIGTERM, *more: Any, **named: Any) -> None:
@@ -150,15 +169,15 @@ def count_processes(wanted: str) -> int | str:
     return int(torch.xpu.device_count()) if torch.xpu.is_available() else 1
 
 
-def train(arguments: Arguments, node: Node, job: str, begun: Callable[[], None]) -> tuple[Failure, ...]:
+def train(arguments: Arguments, node: Node, job: str, witness: Witness) -> tuple[Failure, ...]:
     """Run the workers of this node to their end, as torchrun with these arguments would; return who failed.
 
-    ``begun`` is called whenever a round stands. Raises JobEnded, Stopped.
+    Raises JobEnded, Stopped.
     """
     config, entrypoint, words = arguments
     if isinstance(entrypoint, str):  # with --run-path it is a function
         entrypoint, words = tied(entrypoint, words)
-    handler = LaunchRendezvous(node, job, begun)
+    handler = LaunchRendezvous(node, job, witness)
     given = {
         **{f.name: getattr(config, f.name) for f in dataclasses.fields(config)},
         "local_world_size": config.nproc_per_node,

@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import Any, Protocol
 from avahi_gpu.errors import AvahiGpuError, ExitCode, LaunchFailed
 from avahi_gpu.host.net import read_interfaces
 from avahi_gpu.host.resolver import SLOW_NAMES, NameProbe
+from avahi_gpu.launch.chronicle import Chronicle, Outcome, count
 from avahi_gpu.launch.command import Request, leftovers, torchrun_arguments
 from avahi_gpu.launch.neighbours import Neighbours
 from avahi_gpu.launch.outcome import Stopped, describe, exit_code, first_failure
@@ -24,7 +26,7 @@ from avahi_gpu.rendezvous.dealings import MASTER_PRIORITY, JobEnded, Notice, Set
 from avahi_gpu.rendezvous.messages import Skills
 from avahi_gpu.rendezvous.node import Node, choose_address
 from avahi_gpu.rendezvous.plugin import uncollected
-from avahi_gpu.rendezvous.terms import Terms
+from avahi_gpu.rendezvous.terms import Terms, warn_minority
 
 LOOK_AROUND_AFTER_S = 1.0  # who gathers within that needs not be told whom it could wait for
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
@@ -50,9 +52,13 @@ class Ending:
 class Progress:
     """Hands what the rendezvous tells on to the display, and looks around where the waiting takes long."""
 
-    def __init__(self, request: Request, display: Display) -> None:
+    def __init__(
+        self, request: Request, display: Display, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.request = request
         self.display = display
+        self.clock = clock
+        self.chronicle = Chronicle(request.job, request.min_nodes, clock())
         self.begun = False  # workers have run
         self._timer: threading.Timer | None = None
         self._neighbours: Neighbours | None = None
@@ -64,14 +70,34 @@ class Progress:
             self.display.state(notice.text, notice.present)
             self._look_around_later()
             return
-        if notice.formed:
+        if notice.formed is not None:
             self.display.over()
             self.close()
+            self.chronicle.form(self.clock(), [(seat.id, seat.host) for seat in notice.formed.seats])
+        elif notice.over:
+            self.chronicle.regroup(self.clock(), notice.over)
         self.display.event(notice.text)
 
     def begin(self) -> None:
-        """The round's workers start."""
+        """A round stands for the workers of this node."""
         self.begun = True
+
+    def run(self) -> None:
+        """The workers of this node have been started."""
+        self.chronicle.run(self.clock())
+
+    def fail(self, how: str, restarts_left: int) -> None:
+        """Workers of this node have failed by themselves."""
+        self.chronicle.fail(self.clock(), how)
+        if restarts_left > 0:
+            left = count(restarts_left - 1, "restart")
+            self.display.event(f"{own_host()}: {how}; its workers start again, {left} left after this one")
+
+    def conclude(self, outcome: Outcome) -> None:
+        """Tell what became of it all."""
+        told = self.chronicle.tell(self.clock(), outcome)
+        if told:
+            self.display.event(told)
 
     def close(self) -> None:
         """Stop looking around."""
@@ -103,25 +129,23 @@ def run_job(request: Request, skills: Skills, display: Display) -> Ending:
     """
     progress = Progress(request, display)
     settings = settings_of(request, skills)
-    if not settings.terms.majority:
-        enough = request.max_nodes // 2 + 1
-        display.event(
-            f"warning: where the network breaks apart, two groups of {request.min_nodes} could both go on; "
-            f"with --nnodes {enough}:{request.max_nodes} only one can"
-        )
+    warning = warn_minority(settings.terms)
+    if warning:
+        display.event(warning)
     with signals_raised():
         node = Node.start(settings, progress.hear)
         goodbye = ("left", "")
+        outcome: Outcome = "ended"
         try:
             if request.certain:
                 node.want()
             failures = train_here(request, node, progress)
             if failures:
                 first = describe(first_failure(failures))
-                goodbye = ("failed", first)
+                goodbye, outcome = ("failed", first), "failed"
                 display.event(f"{node.settings.host}: {first}")
             else:
-                goodbye = ("finished", "")
+                goodbye, outcome = ("finished", ""), "finished"
             return Ending(exit_code(failures))
         except JobEnded as ended:
             if ended.finished:
@@ -129,7 +153,7 @@ def run_job(request: Request, skills: Skills, display: Display) -> Ending:
                 return Ending(ExitCode.FINE)
             return Ending(ExitCode.FAILED if progress.begun else ExitCode.LAUNCH_FAILED, ended)
         except (KeyboardInterrupt, Stopped):
-            goodbye = ("left", "interrupted")
+            goodbye, outcome = ("left", "interrupted"), "left"
             raise
         except AvahiGpuError as error:
             goodbye = ("left", error.message)
@@ -138,6 +162,7 @@ def run_job(request: Request, skills: Skills, display: Display) -> Ending:
             progress.close()
             display.over()
             node.close(*goodbye)
+            progress.conclude(outcome)
 
 
 def train_here(request: Request, node: Node, progress: Progress) -> Any:
@@ -166,7 +191,7 @@ def train_here(request: Request, node: Node, progress: Progress) -> Any:
     arguments = read_arguments(torchrun_arguments(request, processes))
     if not request.certain:
         node.want()
-    return train(arguments, node, request.job, progress.begin)
+    return train(arguments, node, request.job, progress)
 
 
 def settings_of(request: Request, skills: Skills) -> Settings:

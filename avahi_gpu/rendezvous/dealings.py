@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from avahi_gpu.errors import AvahiGpuError
+from avahi_gpu.rendezvous import steps
 from avahi_gpu.rendezvous.terms import Terms
 
 MASTER_PRIORITY = 1_000_000  # the priority of the node that --master names
@@ -34,12 +35,24 @@ class Settings:
 
 @dataclass(frozen=True)
 class Notice:
-    """Something for people: an event, or (``waiting``) who is there by now. ``formed``: nobody waits now."""
+    """Something for people: an event, or (``waiting``) who is there by now.
+
+    ``formed``: this round stands, and nobody waits any more. ``over``: why the running round is over.
+    """
 
     text: str
     present: tuple[str, ...] = ()
     waiting: bool = False
-    formed: bool = False
+    formed: steps.Round | None = None
+    over: str = ""
 
 
 Listener = Callable[[Notice], None]
+
+
+def describe_round(formed: steps.Round) -> str:
+    """Return what people are told of a round that stands."""
+    hosts = ", ".join(seat.host for seat in formed.seats)
+    count = f"{len(formed.seats)} node{'s' if len(formed.seats) > 1 else ''}"
+    leader = f"leader {formed.leader.host} at {formed.leader.address}"
+    return f"round {formed.token.epoch}: {count} ({hosts}), {leader}"

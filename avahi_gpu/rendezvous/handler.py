@@ -33,15 +33,17 @@ from avahi_gpu.host import guard
 from avahi_gpu.host.resolver import SLOW_NAMES, NameProbe
 from avahi_gpu.rendezvous.dealings import MASTER_PRIORITY, JobEnded, Notice, Settings
 from avahi_gpu.rendezvous.environment import interface_variables, missing_variables
+from avahi_gpu.rendezvous.mesh import Formed
 from avahi_gpu.rendezvous.messages import Skills
-from avahi_gpu.rendezvous.node import Formed, Node, started
-from avahi_gpu.rendezvous.terms import JOIN_TIMEOUT_S, LAST_CALL_S, LOST_AFTER_S, Terms
+from avahi_gpu.rendezvous.node import Node, started
+from avahi_gpu.rendezvous.terms import JOIN_TIMEOUT_S, LAST_CALL_S, LOST_AFTER_S, Terms, warn_minority
 
 WAIT_SLICE_S = 0.5  # torch's signal handlers run between two slices, so that Ctrl-C is prompt
 STORE_CONNECT_S = 5.0  # the leader's store listens before the round begins; longer means that it has died
 STORE_TIMEOUT_S = 60.0  # of the agents' own exchanges; torch's default for c10d
 GATHER_POLL_MIN_S = 0.002  # the agents gather at the store within milliseconds of each other …
 GATHER_POLL_MAX_S = 0.05  # … or within the time that torch's import takes on the slowest
+GATHER_TOLD_S = 3.0  # who is missed after that is named: people see a round, and nothing of their script
 EXIT_BARRIER_POLL_S = 0.05  # between two looks whether the other nodes' workers have finished as well
 # a node's death breaks the connections of the other workers before anybody has told their agents: how long a
 # worker's failure may turn out to be another node's. The connections of agents break in the same instant, and
@@ -143,16 +145,26 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
             store.set(f"here/{round.rank}", "1")
             keys = [f"here/{rank}" for rank in range(len(round.seats))]
             pause_s = GATHER_POLL_MIN_S
+            tell_at = time.monotonic() + GATHER_TOLD_S
             while not self.node.over:
                 if store.check(keys):
                     self.stores[0].set_timeout(timedelta(seconds=STORE_TIMEOUT_S))
                     return store
+                if time.monotonic() >= tell_at:
+                    tell_at += STORE_TIMEOUT_S
+                    late = [s.host for s, k in zip(round.seats, keys, strict=True) if not store.check([k])]
+                    if late:
+                        self.tell(f"the workers start once torch is loaded on {', '.join(late)}, too")
                 time.sleep(pause_s)
                 pause_s = min(2 * pause_s, GATHER_POLL_MAX_S)
         except (torch.distributed.DistNetworkError, torch.distributed.DistStoreError, RuntimeError) as error:
-            tell(Notice(f"the store on {round.leader.host} failed: {first_line(error)}"))
+            self.tell(f"the store on {round.leader.host} failed: {first_line(error)}")
         self.stores.clear()
         return None
+
+    def tell(self, text: str) -> None:
+        """Say something to whoever reads this node's notices."""
+        self.node.listener(Notice(text))
 
     def open_store(self, formed: Formed) -> TCPStore:
         """Return the agents' store: the server on the leader, a client elsewhere."""
@@ -217,7 +229,7 @@ def tell(notice: Notice) -> None:
     from avahi_gpu.render.text import printable
 
     present = f": {len(notice.present)} here ({', '.join(notice.present)})" if notice.present else ""
-    sys.stderr.write(f"[avahi-gpu] {printable(notice.text + present, 1000)}\n")
+    sys.stderr.write(f"avahi-gpu: {printable(notice.text + present, 1000)}\n")
     sys.stderr.flush()
 
 
@@ -258,6 +270,9 @@ def create(parameters: RendezvousParameters) -> RendezvousHandler:
         if error.hint:
             tell(Notice(error.hint))
         raise RendezvousConnectionError(error.message) from None
+    warning = warn_minority(node.terms)
+    if warning:
+        tell(Notice(warning))
     node.want()
     # torch calls no shutdown() after a signal, and its modules take seconds to go: say goodbye before that
     atexit.register(node.close, "left")

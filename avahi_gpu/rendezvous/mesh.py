@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from avahi_gpu.errors import LaunchFailed
+from avahi_gpu.rendezvous import steps
 from avahi_gpu.rendezvous.channel import describe, is_address
 from avahi_gpu.rendezvous.messages import Seat
 
@@ -49,6 +50,15 @@ def claim(name: str) -> socket.socket | None:
         sock.close()
         return None
     return sock
+
+
+@dataclass(frozen=True)
+class Formed:
+    """A round, with what is ours in it: the interface, and on the leader the socket of the agents' store."""
+
+    round: steps.Round
+    interface: str
+    store: socket.socket | None
 
 
 @dataclass

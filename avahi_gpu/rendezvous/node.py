@@ -9,7 +9,6 @@ import socket
 import threading
 import time
 from collections.abc import Coroutine
-from dataclasses import dataclass
 from typing import Any
 
 from avahi_gpu.avahi.browse import Appeared, Browser
@@ -21,9 +20,9 @@ from avahi_gpu.model import JOB_SERVICE, Interface
 from avahi_gpu.rendezvous import log, steps
 from avahi_gpu.rendezvous.agreement import Agreement
 from avahi_gpu.rendezvous.channel import Channel, describe
-from avahi_gpu.rendezvous.dealings import JobEnded, Listener, Notice, Settings
+from avahi_gpu.rendezvous.dealings import JobEnded, Listener, Notice, Settings, describe_round
 from avahi_gpu.rendezvous.election import Candidate
-from avahi_gpu.rendezvous.mesh import MeshListener, Ports, claim, port_of, reserve, test_mesh
+from avahi_gpu.rendezvous.mesh import Formed, MeshListener, Ports, claim, port_of, reserve, test_mesh
 from avahi_gpu.rendezvous.messages import Who
 from avahi_gpu.rendezvous.record import candidate_from, encode_record
 from avahi_gpu.rendezvous.seek import SEEK_EVERY_S, ask_host, ask_port, find_address
@@ -38,15 +37,6 @@ FAREWELL_S = 2.0  # a leader that has finished waits that long for its members t
 STOOD_STILL_S = 0.5  # a tick that is late by that much: this process, or the whole machine, stood still
 CATCH_UP_S = 0.1  # for reading what waits in the sockets
 NAME_MAX = 63  # bytes of a DNS label (RFC 1035 section 2.3.4)
-
-
-@dataclass(frozen=True)
-class Formed:
-    """A round, with what is ours in it: the interface, and on the leader the socket of the agents' store."""
-
-    round: steps.Round
-    interface: str
-    store: socket.socket | None
 
 
 started: dict[str, Node] = {}  # by job: the nodes that wait for their torch handler
@@ -301,7 +291,7 @@ class Node:
                     self.over, self._reason = True, reason
                     self._changed.notify_all()
                 if self._agreement is not None and self._agreement.core.ended is None:
-                    self._say(Notice(f"regrouping: {reason}"))
+                    self._say(Notice(f"regrouping: {reason}", over=reason))
                 self._show_state("look")
             case steps.End(reason, hint, finished):
                 self._end(JobEnded(reason, hint, finished=finished))
@@ -346,15 +336,7 @@ class Node:
             self._ports.open_for_workers()
             store = self._ports.store
         interface = interface_of(formed.own.address, self._interfaces)
-        hosts = ", ".join(seat.host for seat in formed.seats)
-        count = f"{len(formed.seats)} node{'s' if len(formed.seats) > 1 else ''}"
-        self._say(
-            Notice(
-                f"round {formed.token.epoch}: {count} ({hosts}), "
-                f"leader {formed.leader.host} at {formed.leader.address}",
-                formed=True,
-            )
-        )
+        self._say(Notice(describe_round(formed), formed=formed))
         with self._changed:
             self.over, self._reason = False, ""
             self._formed = Formed(formed, interface.name if interface else "", store)

@@ -32,6 +32,17 @@ class Terms:
         return 2 * self.min_nodes > self.max_nodes
 
 
+def warn_minority(terms: Terms) -> str:
+    """Return what to say where two groups of the job could run side by side; '' where only one can."""
+    if terms.majority:
+        return ""
+    enough = terms.max_nodes // 2 + 1
+    return (
+        f"warning: where the network breaks apart, two groups of {terms.min_nodes} could both go on; "
+        f"with --nnodes {enough}:{terms.max_nodes} only one can"
+    )
+
+
 def release(version: str) -> str:
     """Return ``major.minor`` of a version such as ``2.13.0+cu126``."""
     return ".".join(version.partition("+")[0].split(".")[:2])
