@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -30,17 +30,18 @@ COLD = "avahi-daemon of the asking host was just started and has never asked"
 WARM = "avahi-daemon of the asking host has asked before; python-zeroconf keeps nothing between two runs"
 
 
-def measure(size: int, runs: int, tell: Callable[[str], None]) -> Iterator[Chapter]:
-    """Find ``size`` nodes from the first one, its daemon cold and warm."""
-    tell(f"discovery, setup of {size} hosts")
-    with cluster(size) as lab:
-        with ThreadPoolExecutor(size) as together:
-            list(together.map(set_up, lab))
-        time.sleep(SETTLE_S)
-        # python-zeroconf asks the LAN itself, whatever the daemon knows: one series for both tables
-        zeroconf = Series(ZEROCONF), Series(ZEROCONF_SELF)
-        for state in ("cold", "warm"):
-            yield from compare(lab, state, runs, zeroconf, tell)
+def measure(sizes: Sequence[int], runs: int, tell: Callable[[str], None]) -> Iterator[Chapter]:
+    """Find that many nodes from the first one, its daemon cold and warm."""
+    for size in sizes:
+        tell(f"discovery, setup of {size} hosts")
+        with cluster(size) as lab:
+            with ThreadPoolExecutor(size) as together:
+                list(together.map(set_up, lab))
+            time.sleep(SETTLE_S)
+            # python-zeroconf asks the LAN itself, whatever the daemon knows: one series for both tables
+            zeroconf = Series(ZEROCONF), Series(ZEROCONF_SELF)
+            for state in ("cold", "warm"):
+                yield from compare(lab, state, runs, zeroconf, tell)
 
 
 def set_up(host: Host) -> None:
@@ -55,6 +56,23 @@ def compare(
     host, size = lab[0], len(lab)
     names = [host.name for host in lab]
     peers, ours, browse = Series(PEERS.format(size)), Series(OURS.format(size)), Series(BROWSE)
+    about = COLD if state == "cold" else WARM
+    chapters = (
+        Chapter(
+            f"discovery-{size}-{state}",
+            f"Discovery of {size} nodes, {state}: the whole command",
+            f"from the command's start to its end, with names, addresses and TXT of all nodes; {about}",
+            [peers, browse, zeroconf[0]],
+            baseline=BROWSE,
+        ),
+        Chapter(
+            f"discovery-{size}-{state}-within",
+            f"Discovery of {size} nodes, {state}: within a running program",
+            "from the call to the last node's address and TXT",
+            [ours, zeroconf[1]],
+            baseline=ZEROCONF_SELF,
+        ),
+    )
     if state == "warm":
         ask_peers(host, names)
     for run in range(runs):
@@ -72,19 +90,7 @@ def compare(
             whole, own = ask_zeroconf(host, names)
             zeroconf[0].add(whole)
             zeroconf[1].add(own)
-    about = COLD if state == "cold" else WARM
-    yield Chapter(
-        f"Discovery of {size} nodes, {state}: the whole command",
-        f"from the command's start to its end, with names, addresses and TXT of all nodes; {about}",
-        [peers, browse, zeroconf[0]],
-        baseline=BROWSE,
-    )
-    yield Chapter(
-        f"Discovery of {size} nodes, {state}: within a running program",
-        "from the call to the last node's address and TXT",
-        [ours, zeroconf[1]],
-        baseline=ZEROCONF_SELF,
-    )
+        yield from chapters
 
 
 def cool(host: Host) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from tests.lab.cluster import Cluster
 from tests.lab.host import Command, Host
@@ -25,3 +28,11 @@ def running(lab: Cluster, way: Way) -> Iterator[Runs]:
     finally:
         for follower in job.followers:
             follower.end()
+
+
+def note_down(what: str, transcript: str) -> None:
+    """Keep what a job printed that did not do what was measured, and say where."""
+    with tempfile.NamedTemporaryFile("w", prefix="avahi-gpu-bench-", suffix=".log", delete=False) as file:
+        file.write(f"{what}\n{transcript}\n")
+    sys.stderr.write(f"  {what}: {Path(file.name)} has what it printed\n")
+    sys.stderr.flush()

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench import agreement, discovery, recovery, start
-from bench.measure import Chapter, as_data, show
+from bench import agreement, cost, discovery, outage, recovery, start
+from bench.measure import Chapter
+from bench.results import Results
+from bench.table import SUMMARY, fill, mark_down, show, summary
 from tests.lab.host import BootFailed
 
-PARTS = ("discovery", "agreement", "start", "recovery")
 INTERRUPTED = 130
+Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -28,19 +29,45 @@ class Plan:
     """How often each thing is measured."""
 
     discovery: int = 5
-    sizes: tuple[int, ...] = (3,)
+    discovered: tuple[int, ...] = (3,)
     agreement: int = 30
-    start: int = 5
+    sizes: tuple[int, ...] = (3, 6, 10, 20)
+    sized: int = 5
+    start: int = 6  # a multiple of the ways, so that each is first equally often
     recovery: int = 5
-    c10d: int = 1  # of what torchrun's own backend gets over; the rest is measured once
-    c10d_s: float = 30.0  # how long it is given: its keep-alives notice a dead node after 15 s
-    impatient: int = 0
-    impatient_s: float = 3.0  # the shorter --lost-after
+    outage: int = 5
+    c10d: int = 2  # of each thing that c10d is measured beside
+    c10d_s: float = 30.0  # how long it is given
+    windows: int = 5
+    window_s: float = 10.0
 
 
 FULL = Plan()
-QUICK = Plan(discovery=2, agreement=5, start=2, recovery=1)
-THOROUGH = Plan(sizes=(3, 10), start=10, c10d=5, impatient=5)
+QUICK = Plan(
+    discovery=2,
+    agreement=5,
+    sizes=(3, 6),
+    sized=2,
+    start=2,
+    recovery=1,
+    outage=1,
+    c10d=1,
+    c10d_s=20.0,
+    windows=2,
+    window_s=5.0,
+)
+THOROUGH = Plan(discovered=(3, 10), sized=10, start=12, recovery=10, outage=10, c10d=5)
+
+# in the order in which they are measured: what everything else stands on comes first
+PARTS: dict[str, Callable[[Plan, Tell], Iterator[Chapter]]] = {
+    "agreement": lambda plan, tell: agreement.measure(plan.agreement, tell),
+    "sizes": lambda plan, tell: agreement.measure_sizes(plan.sizes, plan.sized, tell),
+    "start": lambda plan, tell: start.measure(plan.start, tell),
+    "cost": lambda plan, tell: cost.measure(plan.windows, plan.window_s, tell),
+    "recovery": lambda plan, tell: recovery.measure(plan.recovery, plan.c10d, plan.c10d_s, tell),
+    "outage": lambda plan, tell: outage.measure(plan.outage, plan.c10d, tell),
+    "discovery": lambda plan, tell: discovery.measure(plan.discovered, plan.discovery, tell),
+}
 
 
 def main(words: Sequence[str]) -> int:
@@ -48,55 +75,85 @@ def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     much = parser.add_mutually_exclusive_group()
     much.add_argument("--quick", action="store_true", help="few runs of each: to try it, not to quote it")
-    much.add_argument("--thorough", action="store_true", help="ten nodes as well, and a shorter --lost-after")
+    much.add_argument("--thorough", action="store_true", help="twice as many runs, and ten nodes to discover")
     parser.add_argument("--only", choices=PARTS, action="append", help="this part alone; may be repeated")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every single measurement there")
+    parser.add_argument("--skip", choices=PARTS, action="append", default=[], help="all but this part")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="keep every single measurement there, from the first on; parts that the file has already stay "
+        "in it unless they are measured again",
+    )
+    parser.add_argument("--render", type=Path, metavar="FILE", help="measure nothing: show such a file")
+    parser.add_argument("--into", type=Path, metavar="PAGE", help="with --render: fill the tables of a page")
     options = parser.parse_args(words)
+    if options.render is not None:
+        return render(options.render, options.into)
+    if options.into is not None:
+        parser.error("--into needs --render FILE")
     if os.geteuid() != 0:
         parser.error("virtual hosts need root: sudo make bench")
+    plan = QUICK if options.quick else THOROUGH if options.thorough else FULL
+    try:
+        results = Results(options.json, describe_machine())
+    except (ValueError, KeyError, TypeError, OSError) as fault:
+        parser.error(f"--json {options.json}: {fault}")
+    parts = [part for part in options.only or PARTS if part not in options.skip]
+    return run(plan, parts, results)
+
+
+def run(plan: Plan, parts: Sequence[str], results: Results) -> int:
+    """Measure the parts one after the other; return the exit code. What was measured is kept in any case."""
     began = time.monotonic()
 
     def tell(text: str) -> None:
         sys.stderr.write(f"[{time.monotonic() - began:4.0f} s] {text}\n")
         sys.stderr.flush()
 
-    machine = describe_machine()
-    print(sentence_of(machine), end="\n\n", flush=True)
-    chapters: list[Chapter] = []
+    print(sentence_of(results.machine), end="\n\n", flush=True)
     code = 0
-    try:
-        plan = QUICK if options.quick else THOROUGH if options.thorough else FULL
-        for chapter in measure(plan, options.only or PARTS, tell):
-            chapters.append(chapter)
+    for part in parts:
+        part_began = time.monotonic()
+        results.begin(part, load_at_start=load(), plan=asdict(plan))
+        try:
+            for chapter in PARTS[part](plan, tell):
+                results.put(part, chapter)
+            results.end(part, took_s=round(time.monotonic() - part_began, 1))
+        except KeyboardInterrupt:
+            tell("interrupted; the virtual hosts are gone")
+            code = INTERRUPTED
+        except (BootFailed, RuntimeError, AssertionError, OSError, subprocess.SubprocessError) as failure:
+            tell(f"{part} failed: {failure}")  # the other parts are measured all the same
+            code = 1
+        for chapter in results.of(part):
             print(show(chapter), flush=True)
-        tell(f"done; load of the machine {load()} over the last 1, 5 and 15 minutes")
-    except KeyboardInterrupt:
-        tell("interrupted; the virtual hosts are gone")
-        code = INTERRUPTED
-    except (BootFailed, RuntimeError, AssertionError, subprocess.SubprocessError) as failure:
-        tell(f"a measurement failed: {failure}")
-        code = 1
-    if options.json is not None:
-        data = {"version": 1, "complete": code == 0, "machine": machine, "load_at_end": load()}
-        options.json.write_text(
-            json.dumps({**data, "chapters": [as_data(c) for c in chapters]}, indent=1) + "\n"
-        )
+        if code == INTERRUPTED:
+            break
+    tell(f"done; load of the machine {load()} over the last 1, 5 and 15 minutes")
     return code
 
 
-def measure(plan: Plan, parts: Sequence[str], tell: Callable[[str], None]) -> Iterator[Chapter]:
-    """Yield the chapters of the parts that are asked for, each when it is complete."""
-    if "discovery" in parts:
-        for size in plan.sizes:
-            yield from discovery.measure(size, plan.discovery, tell)
-    if "agreement" in parts:
-        yield from agreement.measure(plan.agreement, tell)
-    if "start" in parts:
-        yield from start.measure(plan.start, tell)
-    if "recovery" in parts:
-        yield from recovery.measure(plan.recovery, plan.c10d, plan.c10d_s, tell)
-        if plan.impatient:
-            yield from recovery.measure_impatient(plan.impatient, plan.impatient_s, tell)
+def render(file: Path, page: Path | None) -> int:
+    """Print the tables of a file as Markdown, or put them into a page; return the exit code."""
+    try:
+        chapters = Results(file, {}).all()
+        if chapters and page is not None:
+            text, unknown = fill(page.read_text(), chapters)
+            page.write_text(text)
+            for key in unknown:
+                print(f"{page}: nothing was measured for {key}", file=sys.stderr)
+            return 1 if unknown else 0
+    except (ValueError, KeyError, TypeError, OSError) as fault:
+        print(f"{file}: {fault}", file=sys.stderr)
+        return 2
+    if not chapters:
+        print(f"{file}: no measurements", file=sys.stderr)
+        return 2
+    print(f"## {SUMMARY}\n\n{summary(chapters)}")
+    for chapter in chapters:
+        print(f"## {chapter.title}\n\n<!-- {chapter.key} --> {chapter.about}\n\n{mark_down(chapter)}")
+    return 0
 
 
 def describe_machine() -> dict[str, Any]:
