@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +17,7 @@ TORCH_AT_LEAST = (2, 6)  # the first that loads a rendezvous backend by entry po
 LOOPBACK_INDEX = 1  # Linux gives the loopback interface this index in every network namespace
 
 
+@lru_cache(maxsize=256)  # the same few names are compared at every event of a job that runs for days
 def natural_order(name: str) -> tuple[tuple[int, str], ...]:
     """Return a sort key under which ``gpu-node-2`` comes before ``gpu-node-10``."""
     parts = re.split(r"(\d{1,18})", name.lower())

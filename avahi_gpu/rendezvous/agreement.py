@@ -276,7 +276,7 @@ class Agreement:
             self.beat()
         self.meeting.look()
         self.meeting.greet()
-        if not self.following.leader and core.candidates.best(core.now).id == core.own.id:
+        if not (self.following.leader or core.live) and core.candidates.best(core.now).id == core.own.id:
             self.leading.form()
 
     def beat(self) -> None:

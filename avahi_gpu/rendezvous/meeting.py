@@ -67,10 +67,11 @@ class Meeting:
     def look(self) -> None:
         """Go to the best candidate, unless a leader or a running round binds us."""
         core, following = self.core, self.following
-        best = core.candidates.best(core.now)
-        if not self.free or following.joining is not None or best.id == core.own.id:
+        if not self.free or following.joining is not None:
             return
-        self.try_out(best)
+        best = core.candidates.best(core.now)
+        if best.id != core.own.id:
+            self.try_out(best)
 
     def try_out(self, candidate: Candidate) -> None:
         """Connect to a candidate, unless that is under way."""
