@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from avahi_gpu.rendezvous import messages as m
 from avahi_gpu.rendezvous import steps
-from avahi_gpu.rendezvous.core import BEAT_S, HELLO_S, Core, Link
+from avahi_gpu.rendezvous.core import BEAT_S, HELLO_S, PATIENCE_S, Core, Link
 from avahi_gpu.rendezvous.election import Candidate, Candidates
 from avahi_gpu.rendezvous.following import Following
 from avahi_gpu.rendezvous.leading import Leading
@@ -130,6 +130,8 @@ class Agreement:
             case m.Beat():
                 self.meeting.learn_records(message.known)
                 following.hear_beat(message)
+                if core.now >= self.next_beat - BEAT_S / 2:
+                    self.next_beat = core.now
             case m.Waiting():
                 following.present = message.present
                 leader = following.candidate.host if following.candidate else ""
@@ -272,7 +274,7 @@ class Agreement:
         if core.wanted_at is not None and core.now >= core.wanted_at + core.terms.join_timeout_s:
             self.time_out()
         if core.now >= self.next_beat:
-            self.next_beat = core.now + BEAT_S
+            self.next_beat = core.now + BEAT_S + (PATIENCE_S if self.following.leader else 0.0)
             self.beat()
         self.meeting.look()
         self.meeting.greet()

@@ -13,6 +13,9 @@ from avahi_gpu.rendezvous.terms import Terms
 HELLO_S = 3.0  # a stranger that has not said hello by then is dropped
 WELCOME_S = 2.0  # a candidate that has not answered a hello by then is set aside
 BEAT_S = 1.0  # both sides beat once a second: cheap, and five beats fit into the time that means death
+# A member beats when it hears its leader's beat, so that both wake up once a second for it instead of twice;
+# by itself it beats this much later than that, where the leader's is late.
+PATIENCE_S = 0.25
 SUSPECT_S = 3.0  # silence that is told before it is death
 # A connection repeats what was lost after pauses that double: after 4 s without a network it may be silent
 # for 8. So who is silent for longer than two beats is asked over fresh connections, and an answer is life.

@@ -259,3 +259,28 @@ class TestLosingTheLeader:
         desk.receive(conn, m.Bye("finished"))
 
         assert [e.finished for e in desk.found(steps.End)] == [False]
+
+
+class TestBeats:
+    def test_a_member_beats_when_its_leader_does_and_not_by_itself_in_between(self) -> None:
+        desk, conn, _ = member_of_one()
+        token = desk.agreement.core.token
+        desk.wait(0.75 * BEAT_S)
+        desk.receive(conn, m.Beat(token))
+        sent = []
+        for _ in range(5):
+            assert not [a for a in desk.wait(BEAT_S) if isinstance(a, steps.Send)]
+            desk.receive(conn, m.Beat(token))
+            sent += desk.sent(m.Beat, conn)
+            desk.receive(conn, m.Beat(token))  # a second one in the same moment is no question
+            sent += desk.sent(m.Beat, conn)
+        assert [beat.token for beat in sent] == [token] * 5
+
+    def test_a_member_whose_leader_does_not_beat_beats_by_itself(self) -> None:
+        desk, conn, _ = member_of_one()
+        desk.receive(conn, m.Beat(desk.agreement.core.token))
+        beats = [
+            a for a in desk.wait(4 * BEAT_S) if isinstance(a, steps.Send) and isinstance(a.message, m.Beat)
+        ]
+
+        assert len(beats) >= 3
