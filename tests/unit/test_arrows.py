@@ -68,6 +68,7 @@ PATH_READS = {
 ROOMS = {
     "dbus_next": ("avahi/bus.py",),
     "torch": ("rendezvous/handler.py", "launch/*.py"),
+    "pyroute2": ("host/net.py",),
     "pynvml": ("host/gpu.py",),
     "jinja2": ("files/service_file.py",),
     "subprocess": ("host/process.py", "host/guard.py", "launch/*.py"),
