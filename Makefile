@@ -1,6 +1,6 @@
 # Every target installs what it needs first and says so; a second run has nothing to install.
 
-.PHONY: help test demo bench torches lint clean
+.PHONY: help test demo bench chaos torches lint clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -21,6 +21,10 @@ bench: ## Measure discovery, start and recovery on the lab
 torches: ## Run the tests that need torch with other versions of it, gigabytes each; VERSIONS="2.6.0 2.15.0"
 	@scripts/bootstrap
 	@scripts/torches $(VERSIONS)
+
+chaos: ## Break ten jobs on the lab in a hundred ways, for twenty minutes; ARGS="--seed 2" for other ones
+	@scripts/bootstrap
+	@scripts/as-root .venv/bin/python -m chaos $(ARGS)
 
 lint: ## Check style and types only
 	@scripts/bootstrap python
