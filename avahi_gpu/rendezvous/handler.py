@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import importlib.metadata
 import os
+import re
 import socket
 import sys
 import time
@@ -40,6 +41,8 @@ from avahi_gpu.rendezvous.terms import JOIN_TIMEOUT_S, LAST_CALL_S, LOST_AFTER_S
 
 WAIT_SLICE_S = 0.5  # torch's signal handlers run between two slices, so that Ctrl-C is prompt
 STORE_CONNECT_S = 5.0  # the leader's store listens before the round begins; longer means that it has died
+# torch's libuv store refuses master_listen_fd before (pytorch pull request 150215)
+LIBUV_TAKES_SOCKETS = (2, 8)
 STORE_TIMEOUT_S = 60.0  # of the agents' own exchanges; torch's default for c10d
 GATHER_POLL_MIN_S = 0.002  # the agents gather at the store within milliseconds of each other …
 GATHER_POLL_MAX_S = 0.05  # … or within the time that torch's import takes on the slowest
@@ -157,7 +160,7 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
                         self.tell(f"the workers start once torch is loaded on {', '.join(late)}, too")
                 time.sleep(pause_s)
                 pause_s = min(2 * pause_s, GATHER_POLL_MAX_S)
-        except (torch.distributed.DistNetworkError, torch.distributed.DistStoreError, RuntimeError) as error:
+        except (torch.distributed.DistError, RuntimeError, OSError) as error:
             self.tell(f"the store on {round.leader.host} failed: {first_line(error)}")
         self.stores.clear()
         return None
@@ -170,11 +173,18 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
         """Return the agents' store: the server on the leader, a client elsewhere."""
         round = formed.round
         options: dict[str, Any] = {"wait_for_workers": False, "timeout": timedelta(seconds=STORE_CONNECT_S)}
-        if formed.store is not None:
-            options |= {"is_master": True, "master_listen_fd": formed.store.detach()}
-        else:
-            options |= {"is_master": False}
-        return TCPStore(round.leader.address, round.store_port, **options)
+        if formed.store is None:
+            return TCPStore(round.leader.address, round.store_port, is_master=False, **options)
+        if not libuv_takes_sockets(str(torch.__version__)):
+            options["use_libuv"] = False
+        with formed.store as ours:  # torch has its own of the two descriptors
+            options["master_listen_fd"] = os.dup(ours.fileno())
+            try:
+                return TCPStore(round.leader.address, round.store_port, is_master=True, **options)
+            except Exception:
+                # who has connected already would wait for an answer without end: torch has no limit for it
+                ours.shutdown(socket.SHUT_RDWR)
+                raise
 
     def enter(self, formed: Formed, store: PrefixStore) -> RendezvousInfo:
         """Set what binds the workers to us and to the interface, and return the round as torch wants it."""
@@ -217,6 +227,12 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
         if self.guard is not None:
             self.guard.close(keep=keep)
             self.guard = None
+
+
+def libuv_takes_sockets(version: str) -> bool:
+    """Say whether this torch's usual kind of store takes a socket that listens; the older kind does."""
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    return numbers is None or (int(numbers[1]), int(numbers[2])) >= LIBUV_TAKES_SOCKETS
 
 
 def first_line(error: BaseException) -> str:

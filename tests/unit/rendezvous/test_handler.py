@@ -1,0 +1,83 @@
+"""The agents' store on the socket that the node has opened for it, with the installed torch."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from avahi_gpu.rendezvous.messages import Seat, Token
+from avahi_gpu.rendezvous.steps import Round
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture
+def handler() -> Any:
+    from avahi_gpu.rendezvous import handler
+
+    return handler
+
+
+@pytest.fixture
+def listening() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as ours:
+        yield ours
+
+
+def formed(handler: Any, store: socket.socket | None, port: int) -> Any:
+    """Return a round of this host alone whose store is said to be at ``port``."""
+    seat = Seat(id="a" * 16, host="gpu-node-1", address="127.0.0.1", mesh_port=1)
+    return handler.Formed(Round(Token(epoch=1, leader="a" * 16), (seat,), 0, port, 29500), "", store)
+
+
+def test_the_leaders_store_takes_the_socket_over_and_others_reach_it(
+    handler: Any, listening: socket.socket
+) -> None:
+    port = listening.getsockname()[1]
+    rendezvous = handler.AvahiRendezvous(None, "job")
+    server = rendezvous.open_store(formed(handler, listening, port))
+    client = rendezvous.open_store(formed(handler, None, port))
+    client.set("here", "1")
+
+    server.wait(["here"], timedelta(seconds=5))
+    assert listening.fileno() == -1  # the one descriptor left is torch's
+    del client, server
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), 1)
+
+
+def test_where_torch_does_not_take_the_socket_whoever_waits_for_the_store_is_let_go(
+    handler: Any, listening: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_arguments: object, **_options: object) -> None:  # as torch 2.6 does for its libuv store
+        raise NotImplementedError("no listen fd")
+
+    monkeypatch.setattr(handler, "TCPStore", refuse)
+    port = listening.getsockname()[1]
+    with socket.create_connection(("127.0.0.1", port), 5) as early:
+        with pytest.raises(NotImplementedError):
+            handler.AvahiRendezvous(None, "job").open_store(formed(handler, listening, port))
+        with pytest.raises(ConnectionResetError):
+            early.recv(1)
+
+
+@pytest.mark.parametrize(
+    ("version", "takes"),
+    [
+        ("2.6.0+cu124", False),
+        ("2.7.1", False),
+        ("2.8.0", True),
+        ("2.13.0+cpu", True),
+        ("3.0", True),
+        ("x", True),
+    ],
+)
+def test_older_torches_get_the_kind_of_store_that_takes_a_socket(
+    handler: Any, version: str, takes: bool
+) -> None:
+    assert handler.libuv_takes_sockets(version) is takes
