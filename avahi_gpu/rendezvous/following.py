@@ -57,6 +57,8 @@ class Following:
         core.epoch = max(core.epoch, core.plausible(welcome.epoch))
         core.candidates.forgive(link.id)
         self.told = set()
+        if welcome.note:
+            core.tell(welcome.note)
         if core.ready:
             self.say_ready()
 

@@ -38,7 +38,9 @@ class Leading(Proposing):
         core = self.core
         refusal = refuse_mismatch(core.terms, hello, core.own.host)
         if refusal:
-            core.tell(f"refused: {refusal}")
+            if refusal != core.reason:  # whoever tries again and again is told of once
+                core.reason = refusal
+                core.tell(f"refused: {refusal}")
             core.send(link.conn, m.Refuse(refusal, final=True))
             core.drop(link.conn)
             return
@@ -48,7 +50,7 @@ class Leading(Proposing):
             return
         warning = warn_mismatch(core.terms, hello, core.own.host)
         if warning:
-            core.tell(f"warning: {warning}")
+            core.tell(warning)
         candidate = replace(candidate_of(hello.me), address=link.remote)
         member = Member(
             candidate, link.conn, link.remote, link.here, 0, core.now, core.plausible(hello.epoch)
@@ -58,7 +60,7 @@ class Leading(Proposing):
                 core.drop(old.conn)
             self.left(old, f"{old.candidate.host} started again")
         link.role, link.id = "member", hello.me.id
-        core.send(link.conn, m.Welcome(core.record(), core.epoch))
+        core.send(link.conn, m.Welcome(core.record(), core.epoch, warning))
         self.news_due = True
         if core.live and len(core.seated) >= core.terms.max_nodes:
             full = f"the job is full ({core.terms.max_nodes} nodes): {hello.me.host} waits as a spare"

@@ -102,10 +102,11 @@ class Here(msgspec.Struct, frozen=True, tag="here"):
 
 
 class Welcome(msgspec.Struct, frozen=True, tag="welcome"):
-    """The node is a member now."""
+    """The node is a member now. ``note``: for its people, what differs and does not keep it out."""
 
     me: Record
     epoch: Epoch = 0
+    note: Text = ""
 
 
 class Redirect(msgspec.Struct, frozen=True, tag="redirect"):

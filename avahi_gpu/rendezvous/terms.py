@@ -72,18 +72,26 @@ def refuse_mismatch(terms: Terms, hello: Hello, leader_host: str) -> str | None:
             f"{leader_host} with --nnodes {show_nodes(terms.min_nodes, terms.max_nodes)}: use the same on all"
         )
     if not terms.allow_skew:
-        for name, one, other in (("torch", theirs.torch, ours.torch), ("NCCL", theirs.nccl, ours.nccl)):
+        for name, one, other in (
+            ("torch", theirs.torch, ours.torch),
+            ("NCCL", theirs.nccl, ours.nccl),
+            ("CUDA", theirs.cuda, ours.cuda),
+            ("Python", theirs.python, ours.python),
+        ):
             if one and other and release(one) != release(other):
-                return f"{host} has {name} {one}, {leader_host} has {name} {other}: install the same on both"
+                return (
+                    f"{host} has {name} {one}, {leader_host} has {name} {other}: "
+                    "install the same on both, or give --allow-skew on both"
+                )
     return None
 
 
-def warn_mismatch(terms: Terms, hello: Hello, leader_host: str) -> str | None:
-    """Say what differs but does not forbid the job."""
+def warn_mismatch(terms: Terms, hello: Hello, leader_host: str) -> str:
+    """Say what differs but does not forbid the job; '' where nothing does."""
     theirs, ours = hello.skills, terms.skills
     if theirs.digest and ours.digest and theirs.digest != ours.digest:
-        return f"the training script on {hello.me.host} differs from the one on {leader_host}"
-    return None
+        return f"warning: the training script on {hello.me.host} differs from the one on {leader_host}"
+    return ""
 
 
 def show_nodes(smallest: int, largest: int) -> str:

@@ -150,8 +150,8 @@ class Trace:
                 return f"hello {link}: {what}, {me}, {describe_skills(message.skills)}, epoch {message.epoch}"
             case m.Who() | m.Here():
                 return f"{tag(message)} {link}"
-            case m.Welcome(me, epoch):
-                return f"welcome {link}: {self.describe_record(me)} leads, epoch {epoch}"
+            case m.Welcome(me, epoch, note):
+                return f"welcome {link}: {self.describe_record(me)} leads, epoch {epoch}{because(note)}"
             case m.Redirect(leader):
                 return f"redirect {link}: {self.describe_record(leader)} leads"
             case m.Refuse(reason, final):

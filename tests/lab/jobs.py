@@ -23,12 +23,15 @@ Line = dict[str, Any]
 class JobNode:
     """One node of a job on one host."""
 
-    def __init__(self, host: Host, nodes: tuple[int, int], **settings: Any) -> None:
+    def __init__(
+        self, host: Host, nodes: tuple[int, int], env: dict[str, str] | None = None, **settings: Any
+    ) -> None:
         self.host = host
         self.lines: list[Line] = []
+        self.errors: list[str] = []  # the lines of stderr, once it has ended
         self._queue: queue.Queue[Line | None] = queue.Queue()
         argv = [sys.executable, "-m", "tests.lab.node_script", json.dumps({"nodes": nodes, **settings})]
-        self.process = host.popen(argv, stdin=subprocess.PIPE)
+        self.process = host.popen(argv, stdin=subprocess.PIPE, env=env)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         self.wait_for("loaded", LOAD_S)
@@ -85,6 +88,8 @@ class JobNode:
             self.process.kill()
             self.process.wait(10)
         self._reader.join(5)
+        if self.process.stderr is not None and not self.process.stderr.closed:
+            self.errors += self.process.stderr.read().splitlines()
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             if stream is not None:
                 stream.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -87,27 +88,27 @@ def test_the_same_command_on_three_hosts_is_one_job(shared_cluster3: Cluster) ->
         for follower in job.followers:
             assert "avahi-gpu: job allreduce of 3 nodes, torch " in follower.lines[0]
             follower.wait_for(f"round 1: 3 nodes ({', '.join(NAMES)}), leader gpu-node-1 at {master}")
+            ended = r"avahi-gpu: job allreduce: finished after [\d.]+ s, 1 round of 3 nodes"
+            assert re.fullmatch(ended, follower.lines[-1])
 
 
 def test_plain_torchrun_and_a_second_job_run_side_by_side(shared_cluster3: Cluster) -> None:
     """Two jobs at once never meet; nodes may run unequal numbers of processes."""
     lab = shared_cluster3
     line = torchrun("--nnodes=3", "--nproc-per-node=1", "--rdzv-backend=avahi", "--rdzv-id=job1", ALLREDUCE)
-    second = launch("--nnodes", "2", "--job", "job2", "--master", "gpu-node-3.local")
-    pair = [
-        (lab[1], [*second, "--nproc-per-node", "1", ALLREDUCE]),
-        (lab[2], [*second, "--nproc-per-node", "2", ALLREDUCE]),
+    second = launch("--nnodes", "3", "--job", "job2", "--master", "gpu-node-3.local")
+    unequal = [
+        (host, [*second, "--nproc-per-node", processes, ALLREDUCE])
+        for host, processes in zip(lab, "213", strict=True)
     ]
-    with on_all(lab.hosts, line) as first, Runs(pair) as other:
+    with on_all(lab.hosts, line) as first, Runs(unequal) as other:
         assert first.codes() == [0, 0, 0]
-        assert other.codes() == [0, 0]
+        assert other.codes() == [0, 0, 0]
 
         assert first.sums() == [(rank, 3, name, lab[0].address) for rank, name in enumerate(NAMES)]
-        assert [entry[:3] for entry in other.sums()] == [
-            (0, 3, "gpu-node-3"),
-            (1, 3, "gpu-node-3"),
-            (2, 3, "gpu-node-2"),
-        ]
+        # the leader's three processes first, then two and one
+        hosts = ["gpu-node-3"] * 3 + ["gpu-node-1"] * 2 + ["gpu-node-2"]
+        assert [entry[:3] for entry in other.sums()] == [(rank, 6, host) for rank, host in enumerate(hosts)]
         assert {entry[3] for entry in other.sums()} == {lab[2].address}
 
 
@@ -119,6 +120,7 @@ def test_the_scripts_exit_code_is_ours_and_everybody_is_told_why(shared_cluster3
         assert job.codes() == [1, 7, 1]
 
         assert "avahi-gpu: gpu-node-2: rank 1 ended with exit code 7" in job[1].lines
+        assert job[1].lines[-1].startswith("avahi-gpu: job stepping: failed after ")
         for index in (0, 2):
             assert job[index].lines[-1] == "avahi-gpu: gpu-node-2 gave up: rank 1 ended with exit code 7"
         assert "ChildFailedError" not in job.transcript()
@@ -131,6 +133,8 @@ def test_ctrl_c_ends_a_node_at_once_and_the_others_know(shared_cluster3: Cluster
         job[0].wait_for("step 3 ", JOB_S)
         job[1].ctrl_c()
         assert job[1].wait(10) == 130
+        assert job[1].lines[-1].startswith("avahi-gpu: job train: left after ")
+        assert job[1].lines[-1].endswith("the other 2 nodes cannot go on without this one: 3 are needed")
         assert processes(lab[1]) == []
         assert "avahi-gpu" not in "\n".join(line for line in job[1].lines if "Traceback" in line)
         job[0].wait_for("regrouping: gpu-node-2 left", 10)
@@ -219,6 +223,8 @@ def test_a_job_goes_on_from_its_checkpoint_when_a_cable_is_cut(cluster3: Cluster
         assert int(resumed.split("step ")[1].split()[0]) in (10, 15)
         assert first.wait_for("training ends after step 30")
         assert "is lost: silent for 5 s" in first.output
+        lost = rf"1 node lost \({lab[victim].name} after \d+ s: silent for 5 s\), regroup took [\d.]+ s \("
+        assert re.search(lost, first.lines[-1]), first.lines[-1]
         alone = job[victim]
         alone.wait_for("waiting for 1 more", 15)
         alone.ctrl_c()

@@ -155,20 +155,87 @@ def test_a_second_start_of_the_job_on_one_host_is_refused(cluster3: Cluster) -> 
         assert "--job" in refused["hint"]
 
 
-def test_another_torch_and_another_nnodes_are_refused_with_both_values(cluster3: Cluster) -> None:
-    with Job([cluster3[0]], (2, 2), skills={"torch": "2.13.0"}) as job:
+def test_nodes_that_cannot_work_together_are_refused_with_both_values(shared_cluster3: Cluster) -> None:
+    ours = {"torch": "2.13.0", "python": "3.11"}
+    others = [
+        ({"skills": {**ours, "torch": "2.9.1+cu126"}}, "torch 2.9.1+cu126", "torch 2.13.0"),
+        ({"skills": {**ours, "python": "3.12"}}, "Python 3.12", "Python 3.11"),
+        ({"skills": ours, "nodes": (3, 3)}, "--nnodes 3,", "--nnodes 2:"),
+    ]
+    with Job([shared_cluster3[0]], (2, 2), skills=ours) as job:
         job.start()
-        old = job.add(cluster3[1], skills={"torch": "2.9.1+cu126"})
-        old.start()
-        told = old.wait_for("ended", ROUND_S)
-        assert "2.13.0" in told["ended"]
-        assert "2.9.1+cu126" in told["ended"]
+        for settings, theirs, wanted in others:
+            other = job.add(shared_cluster3[1], **settings)
+            other.start()
+            told = other.wait_for("ended", ROUND_S)["ended"]
+            assert f"gpu-node-2 {'was started with' if 'nodes' in settings else 'has'} {theirs}" in told
+            assert wanted in told and "gpu-node-1" in told
+            refused = job.nodes[0].wait_for("notice", ROUND_S, lambda line: "refused" in line["notice"])
+            assert refused["notice"] == f"refused: {told}"
+            other.kill()
 
-        wide = job.add(cluster3[2], nodes=(3, 3), skills={"torch": "2.13.1"})
-        wide.start()
-        told = wide.wait_for("ended", ROUND_S)
-        assert "--nnodes 3," in told["ended"]
-        assert "--nnodes 2:" in told["ended"]
+        alike = job.add(
+            shared_cluster3[2], skills={**ours, "torch": "2.13.1+cpu"}
+        )  # a patch release is no skew
+        alike.start()
+        job.rounds(ROUND_S, [job.nodes[0], alike])
+
+
+def test_skew_can_be_allowed_and_another_script_is_told_on_both_sides(shared_cluster3: Cluster) -> None:
+    old, new = {"torch": "2.12.1", "python": "3.10"}, {"torch": "2.13.0", "python": "3.11"}
+    with Job([], (2, 2), terms={"allow_skew": True}) as job:
+        job.add(shared_cluster3[0], skills={**new, "digest": "aaaa"})
+        job.add(shared_cluster3[1], skills={**old, "digest": "bbbb"})
+        job.start()
+
+        job.rounds(ROUND_S)
+
+        for node in job.nodes:
+            warnings = [line["notice"] for line in node.lines if "warning" in line.get("notice", "")]
+            assert warnings == [
+                "warning: the training script on gpu-node-2 differs from the one on gpu-node-1"
+            ]
+
+
+def test_every_step_of_the_agreement_is_told_in_order_where_it_is_asked_for(shared_cluster3: Cluster) -> None:
+    with Job([], (2, 2)) as job:
+        for host in shared_cluster3.hosts[:2]:
+            job.add(host, env={"AVAHI_GPU_LOG": "debug"})
+        job.start()
+        job.rounds(ROUND_S)
+        for node in job.nodes:
+            node.close("finished")
+    leader, member = ([line for line in node.errors if " DEBUG " in line] for node in job.nodes)
+
+    def in_order(lines: list[str], *steps: str) -> None:
+        at = -1
+        for step in steps:
+            later = [n for n, line in enumerate(lines) if n > at and step in line]
+            assert later, (step, lines)
+            at = later[0]
+
+    in_order(
+        leader,
+        "in  hello from gpu-node-2 #",
+        "out welcome to gpu-node-2 #",
+        "in  ready from gpu-node-2 #",
+        "out prepare to gpu-node-2 #",
+        "in  ack from gpu-node-2 #",
+        "out commit to gpu-node-2 #",
+        "in  the agent ends: finished",
+    )
+    in_order(
+        member,
+        "out connect to gpu-node-1 at ",
+        "out hello to gpu-node-1 #",
+        "in  welcome from gpu-node-1 #",
+        "in  prepare from gpu-node-1 #",
+        "out ack to gpu-node-1 #",
+        "in  commit from gpu-node-1 #",
+    )
+    for lines in (leader, member):
+        stamps = [float(line.split()[2]) for line in lines]
+        assert stamps == sorted(stamps) and stamps[0] >= 0 and stamps[-1] < 60
 
 
 def test_a_job_that_stays_too_small_ends_with_who_is_there(cluster3: Cluster) -> None:

@@ -194,6 +194,28 @@ class TestRefusals:
         assert refusal.reason in desk.told(), "the leader tells it too"
         assert desk.agreement.leading.roster.members == {}
 
+    def test_whoever_is_refused_again_and_again_is_told_of_once_and_remembered_at_the_end(self) -> None:
+        desk = Desk(5, skills=m.Skills(python="3.11"), join_timeout_s=20.0)
+        desk.want()
+        for _ in range(3):
+            desk.accept(SEVEN, skills=m.Skills(python="3.10"))
+        desk.wait(21.0)
+
+        assert desk.told().count("node-7 has Python 3.10") == 1
+        ends = [a.reason for a in desk.all if isinstance(a, steps.End)]
+        assert "node-7 has Python 3.10, node-5 has Python 3.11" in ends[0]
+
+    def test_another_script_is_told_on_both_sides(self) -> None:
+        leader, member = Desk(5, skills=m.Skills(digest="aa")), Desk(7, skills=m.Skills(digest="bb"))
+        conn = leader.accept(SEVEN, skills=m.Skills(digest="bb"))
+        welcome = leader.sent(m.Welcome, conn)[0]
+        member.feed(steps.Seen(leader.own))
+        member.feed(steps.Opened(1, leader.own.id, member.own.address))
+        member.receive(1, welcome)
+
+        for desk in (leader, member):
+            assert "warning: the training script on node-7 differs from the one on node-5" in desk.told()
+
     def test_a_final_refusal_ends_the_node_with_its_reason(self) -> None:
         desk = Desk(5)
         desk.feed(steps.Seen(ONE))

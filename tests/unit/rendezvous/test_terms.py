@@ -11,6 +11,7 @@ from avahi_gpu.rendezvous.terms import (
     refuse_stranger,
     release,
     show_nodes,
+    warn_minority,
     warn_mismatch,
 )
 from tests.unit.rendezvous.desk import hello, node
@@ -19,7 +20,9 @@ OURS = Terms(
     "job",
     min_nodes=2,
     max_nodes=3,
-    skills=Skills(min_nodes=2, max_nodes=3, torch="2.13.0+cu126", nccl="2.27.3", digest="aa"),
+    skills=Skills(
+        min_nodes=2, max_nodes=3, torch="2.13.0+cu126", nccl="2.27.3", cuda="12.6", python="3.11", digest="aa"
+    ),
 )
 
 
@@ -48,6 +51,8 @@ def test_versions_that_are_not_told_are_fine() -> None:
     [
         ({"torch": "2.12.1"}, ("node-7", "2.12.1", "node-1", "2.13.0")),
         ({"nccl": "2.26.2"}, ("node-7", "NCCL 2.26.2", "2.27.3")),
+        ({"cuda": "12.8"}, ("node-7", "CUDA 12.8", "node-1", "12.6")),
+        ({"python": "3.10"}, ("node-7", "Python 3.10", "node-1", "3.11")),
         ({"min_nodes": 3, "max_nodes": 3}, ("node-7", "--nnodes 3", "node-1", "--nnodes 2:3")),
     ],
 )
@@ -70,7 +75,7 @@ def test_another_version_of_the_protocol_is_refused() -> None:
 def test_skew_of_versions_can_be_allowed_but_not_of_numbers() -> None:
     allowed = Terms("job", min_nodes=2, max_nodes=3, allow_skew=True, skills=OURS.skills)
 
-    assert mismatch(terms=allowed, torch="1.0", nccl="1.0") is None
+    assert mismatch(terms=allowed, torch="1.0", nccl="1.0", cuda="9", python="3.9") is None
     assert mismatch(terms=allowed, min_nodes=2, max_nodes=2) is not None
 
 
@@ -81,8 +86,8 @@ def test_a_node_of_another_job_or_cluster_is_a_stranger() -> None:
 
 
 def test_another_script_is_only_warned_of() -> None:
-    assert warn_mismatch(OURS, hello(node(7), skills=Skills(digest="aa")), "node-1") is None
-    assert warn_mismatch(OURS, hello(node(7), skills=Skills()), "node-1") is None
+    assert warn_mismatch(OURS, hello(node(7), skills=Skills(digest="aa")), "node-1") == ""
+    assert warn_mismatch(OURS, hello(node(7), skills=Skills()), "node-1") == ""
     assert "node-7" in str(warn_mismatch(OURS, hello(node(7), skills=Skills(digest="bb")), "node-1"))
 
 
@@ -93,6 +98,11 @@ def test_a_majority_is_more_than_half() -> None:
         True,
         False,
     ]
+
+
+def test_a_minority_is_warned_of_with_what_to_give_instead() -> None:
+    assert warn_minority(Terms("j", min_nodes=2, max_nodes=3)) == ""
+    assert "--nnodes 3:4 only one can" in warn_minority(Terms("j", min_nodes=2, max_nodes=4))
 
 
 def test_numbers_are_shown_as_the_flag_takes_them() -> None:
