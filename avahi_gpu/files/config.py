@@ -28,7 +28,7 @@ _AT_LINE = re.compile(r"\(at line ([0-9]+), column [0-9]+\)")
 
 @dataclass(frozen=True)
 class Config:
-    """The settings. ``interface``, ``python``: None leaves the choice to avahi-gpu.
+    """The settings. ``interface``, ``python``, ``key_file``: None leaves the choice to avahi-gpu.
 
     ``peers``: nodes to ask where multicast does not get through.
     """
@@ -39,6 +39,7 @@ class Config:
     interface: str | None = None
     python: str | None = None
     peers: tuple[str, ...] = ()
+    key_file: str | None = None
 
 
 def parse(content: bytes | str, where: str = PATH) -> Config:
@@ -98,6 +99,9 @@ def _complain(key: str, value: object) -> str:
     if key == "python":
         fit = isinstance(value, str) and value.startswith("/") and value.isprintable()
         return "" if fit else 'the full path of a Python in quotes: "/opt/venv/bin/python"'
+    if key == "key_file":
+        fit = isinstance(value, str) and value.startswith(("/", "~/")) and value.isprintable()
+        return "" if fit else 'the full path of a file in quotes: "/etc/avahi-gpu/key"'
     fit = isinstance(value, list) and len(value) <= MAX_PEERS
     fit = fit and isinstance(value, list) and all(isinstance(p, str) and _PEER.fullmatch(p) for p in value)
     return "" if fit else f'a list of at most {MAX_PEERS} names or addresses: ["gpu-node-2", "10.0.0.3"]'

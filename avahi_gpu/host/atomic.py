@@ -55,6 +55,23 @@ def replace(real: Path, wanted: Wanted, *, exists: bool) -> None:
     return None
 
 
+def create(real: Path, content: bytes, mode: int) -> None:
+    """Make a file that is not there, all or nothing. Raises FileExistsError or another OSError."""
+    temporary = real.parent / f".{real.name}.{os.getpid()}.avahi-gpu-new"  # two may try at the same time
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        try:
+            os.fchmod(handle, mode)  # whatever the umask
+            write_all(handle, content)
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        os.link(temporary, real)  # a rename would replace what is there
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_folder(real.parent)
+
+
 def temporary_of(real: Path) -> Path:
     """Return the name under which the new content is made ready, always the same: so it can be cleared.
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath, PurePosixPath
 
 from avahi_gpu.errors import ChangeFailed
-from avahi_gpu.host.atomic import Wanted, read_all, replace, sync_folder, temporary_of, write_all
+from avahi_gpu.host.atomic import Wanted, create, read_all, replace, sync_folder, temporary_of, write_all
 from avahi_gpu.host.process import Completed, run_process
 from avahi_gpu.model import FileState
 
@@ -128,6 +128,15 @@ class System:
                 max(time.time_ns(), (int(old.st_mtime) + 1) * 10**9) if old else None,
             )
             replace(real, wanted, exists=old is not None)
+        except OSError as fault:
+            raise _failed(f"cannot write {path}", fault) from fault
+
+    def create(self, path: str | Path, content: bytes, mode: int) -> None:
+        """Make a new file, all or nothing. Raises ChangeFailed, also where something is there already."""
+        try:
+            create(self._locate(str(path)), content, mode)
+        except FileExistsError:
+            raise ChangeFailed(f"{path} is there already", "it stays as it is") from None
         except OSError as fault:
             raise _failed(f"cannot write {path}", fault) from fault
 

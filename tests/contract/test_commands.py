@@ -57,6 +57,7 @@ DATA: dict[str, Any] = {
     "peers": {"peers": [PEER]},
     "setup": {"changes": [CHANGE], "changed": bool},
     "undo": {"changes": [CHANGE], "changed": bool, "kept": [str]},
+    "key": {"path": str, "fingerprint": str, "created": bool},
 }
 
 
@@ -170,6 +171,25 @@ def test_undo_of_a_machine_that_nobody_touched(lab: Cluster) -> None:
     assert (told["exit_code"], told["data"]) == (0, {"changes": [], "changed": False, "kept": []})
 
 
+def test_key_makes_a_key_once_and_shows_its_fingerprint(lab: Cluster) -> None:
+    file = "/etc/lab/key"
+    none = ask(lab[0], "key", "check", "--file", file)
+    made = ask(lab[0], "key", "new", "--file", file)
+    again = ask(lab[0], "key", "new", "--file", file)
+    seen = ask(lab[0], "key", "check", "--file", file)
+    lab[0].path(file).chmod(0o640)
+    told = ask(lab[0], "key", "check", "--file", file)
+
+    assert (none["exit_code"], [e["code"] for e in none["errors"]]) == (2, ["bad-key-file"])
+    assert (made["exit_code"], made["data"]["path"], made["data"]["created"]) == (0, file, True)
+    assert re.fullmatch(r"[0-9a-f]{4}(-[0-9a-f]{4}){2}", made["data"]["fingerprint"])
+    assert (again["exit_code"], again["status"]) == (1, "error")
+    assert seen["data"] == {**made["data"], "created": False}
+    assert (told["exit_code"], [e["code"] for e in told["errors"]]) == (2, ["bad-key-file"])
+    secret = lab[0].read(file).strip()
+    assert not [answer for answer in (none, made, again, seen, told) if secret in json.dumps(answer)]
+
+
 @pytest.mark.parametrize("arguments", [("setup", "--yes"), ("undo", "--yes"), ("doctor", "--fix", "--yes")])
 def test_who_is_not_root_is_told_so(arguments: tuple[str, ...], lab: Cluster) -> None:
     told = ask(lab[1], *arguments, before=NOBODY)
@@ -191,6 +211,8 @@ def test_who_is_not_root_is_told_so(arguments: tuple[str, ...], lab: Cluster) ->
         ("peers", "--expect", "many"),
         ("doctor", "--fail-on", "nothing"),
         ("undo", "nonsense"),
+        ("key", "nonsense"),
+        ("key", "check", "--force"),
     ],
 )
 def test_a_misuse_is_told_with_its_code(arguments: tuple[str, ...], lab: Cluster) -> None:
@@ -218,6 +240,7 @@ def run(host: Host, *arguments: str) -> subprocess.CompletedProcess[str]:
         (("doctor", "--nonsense"), 2),
         (("doctor",), 1),
         (("peers",), 1),
+        (("key", "check", "--file", "/nowhere"), 2),
         (("setup", "--check"), 5),
         (("launch", "--nnodes", "0", "x.py"), 2),
         (("launch", "--nnodes", "2", "/nowhere/x.py"), 2),

@@ -23,6 +23,7 @@ port = 29501
 interface = "enp3s0f0.100"
 python = "/opt/venv/bin/python"
 peers = ["gpu-node-2", "gpu-node-3.local", "10.0.0.4", "fe80::1%eth0"]
+key_file = "/etc/train/key"
 """
 
     assert parse(text) == Config(
@@ -32,6 +33,7 @@ peers = ["gpu-node-2", "gpu-node-3.local", "10.0.0.4", "fe80::1%eth0"]
         "enp3s0f0.100",
         "/opt/venv/bin/python",
         ("gpu-node-2", "gpu-node-3.local", "10.0.0.4", "fe80::1%eth0"),
+        "/etc/train/key",
     )
 
 
@@ -57,6 +59,7 @@ peers = ["gpu-node-2", "gpu-node-3.local", "10.0.0.4", "fe80::1%eth0"]
         ('interface = "../../x"\n', 1, ["interface"]),
         ('interface = "abcdefghijklmnop"\n', 1, ["interface"]),
         ('python = "python3"\n', 1, ["python", "full path"]),
+        ('key_file = "key"\n', 1, ["key_file", "full path"]),
         ('# x\npeers = "a"\n', 2, ["peers", "list"]),
         ('peers = ["a b"]\n', 1, ["peers"]),
         ('peers = ["-oProxyCommand=x"]\n', 1, ["peers"]),
