@@ -1,68 +1,70 @@
 """Control connections: lines in, lines out, over TCP. The edge of the agreement; it decides nothing.
 
-Everything from the network is bounded here: connections in all and from one address, bytes of a line, bytes
-waiting to be sent. What is malformed ends its connection.
+The agreement hears of a connection that somebody made to us once its other end has said who it is: with a
+cluster key once it has proved that it holds it, without one once it has said something of the protocol. Until
+then it is a stranger, of whom there are only so many for only so long.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import itertools
 import logging
-import socket
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from avahi_gpu.errors import LaunchFailed, MalformedInput
 from avahi_gpu.rendezvous import steps
 from avahi_gpu.rendezvous.election import Candidate
-from avahi_gpu.rendezvous.messages import LINE_MAX, Message, decode, encode
+from avahi_gpu.rendezvous.messages import Message
+from avahi_gpu.rendezvous.proof import NotProven, Pass, describe_unproven
+from avahi_gpu.rendezvous.strangers import Strangers
 from avahi_gpu.rendezvous.trace import shown
+from avahi_gpu.rendezvous.wire import (
+    CLOSE_S,
+    READ_AT_ONCE,
+    Wire,
+    describe,
+    dial,
+    hear_first,
+    is_address,
+    prove,
+)
 
 log = logging.getLogger(__name__)
 
-CONNECT_TIMEOUT_S = 1.5  # a LAN answers in milliseconds; one lost SYN is repeated after a second
 CONNECTIONS_MAX = 128  # of others to us: ten nodes need ten, a flood must not eat our descriptors
 CONNECTIONS_PER_HOST = 12  # one host has one node; the rest are its predecessors and its mistakes
-UNSENT_MAX = 1 << 20  # bytes: who does not read for that long is as good as gone
-CLOSE_S = 0.5  # what was sent last, a goodbye, has that long to leave
-
-
-@dataclass
-class Wire:
-    """One connection."""
-
-    conn: int
-    remote: str
-    writer: asyncio.StreamWriter
-    reader_task: asyncio.Task[None] | None = None
+KEY_HINT = "`avahi-gpu key new` makes a key that keeps strangers out"
 
 
 class Channel:
-    """All control connections of a node. Events go to ``feed``, in the loop's thread."""
+    """All control connections of a node. Events go to ``feed``, words for people to ``tell``."""
 
-    def __init__(self, feed: Callable[[steps.Event], None]) -> None:
-        self.feed = feed
+    def __init__(self, feed: Callable[[steps.Event], None], us: Pass, tell: Callable[[str], None]) -> None:
+        self.feed, self.us, self.tell = feed, us, tell
         self.port = 0
         self._wires: dict[int, Wire] = {}
+        self._readers: dict[int, asyncio.Task[None]] = {}
         self._numbers = itertools.count(1)
         self._servers: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        self._accepted: Counter[str] = Counter()
+        self._strangers = Strangers()
+        self._accepted: Counter[str] = Counter()  # connections to us that are no strangers', by address
 
     async def listen(self, ports: Iterable[int]) -> int:
         """Listen on the first free one of ``ports``, IPv4 and IPv6; return it. Raises LaunchFailed."""
         for port in ports:
             try:
-                self._servers = [await asyncio.start_server(self._accept, "0.0.0.0", port, limit=LINE_MAX)]
+                self._servers = [
+                    await asyncio.start_server(self._accept, "0.0.0.0", port, limit=READ_AT_ONCE)
+                ]
             except OSError:
                 continue
             with contextlib.suppress(OSError):  # a host without IPv6 has no second one
-                self._servers.append(await asyncio.start_server(self._accept, "::", port, limit=LINE_MAX))
+                self._servers.append(await asyncio.start_server(self._accept, "::", port, limit=READ_AT_ONCE))
             self.port = port
             return port
         raise LaunchFailed(
@@ -77,19 +79,16 @@ class Channel:
     def send(self, conn: int, message: Message) -> None:
         """Send a message; nothing happens where the connection is gone."""
         wire = self._wires.get(conn)
-        if wire is None or wire.writer.is_closing():
-            return
-        wire.writer.write(encode(message))
-        if wire.writer.transport.get_write_buffer_size() > UNSENT_MAX:
-            wire.writer.transport.abort()
+        if wire is not None:
+            wire.send(message)
 
     def drop(self, conn: int) -> None:
         """Close a connection once what was sent is out; no Lost follows."""
-        wire = self._wires.pop(conn, None)
+        wire, reader = self._wires.pop(conn, None), self._readers.pop(conn, None)
+        if reader is not None:
+            reader.cancel()
         if wire is not None:
-            if wire.reader_task is not None:
-                wire.reader_task.cancel()
-            self._start(_close(wire.writer))
+            self._start(wire.close())
 
     async def close(self) -> None:
         """Stop listening and close every connection; what was sent has half a second to leave."""
@@ -104,7 +103,97 @@ class Channel:
             task.cancel()
         await asyncio.gather(*pending, return_exceptions=True)
 
-    # --- inside --------------------------------------------------------------------------------------------
+    # --- from us to others ---------------------------------------------------------------------------------
+
+    async def _connect(self, candidate: Candidate) -> None:
+        try:
+            wire = await self.reach(candidate)
+        except Unreached as failure:
+            self.feed(steps.OpenFailed(candidate.id, failure.reason))
+            return
+        conn = self._adopt(wire)
+        self.feed(steps.Opened(conn, candidate.id, wire.here))
+        self._read_on(conn)
+
+    async def reach(self, candidate: Candidate) -> Wire:
+        """Return a connection to a candidate, proven where we have a key. Raises Unreached."""
+        if not is_address(candidate.address):  # others told it: no name of theirs is looked up
+            raise Unreached("not an address")
+        try:
+            return await dial(candidate.address, candidate.port, self.us)
+        except NotProven as failure:
+            self._tell_unproven(failure, candidate.address, candidate.host)
+            raise Unreached("it does not prove the cluster key") from None
+        except (OSError, asyncio.TimeoutError) as error:
+            raise Unreached(describe(error)) from None
+
+    # --- from others to us ---------------------------------------------------------------------------------
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        wire = Wire(reader, writer)
+        conn = self._adopt(wire)
+        crowded = self._strangers.admit(conn, wire.remote)
+        if crowded is not None:
+            self._tell_flood(self._strangers.address_of(crowded))
+            self._wires[crowded].abort()
+            self._turn_away(crowded)
+        self._readers[conn] = self._start(self._meet(conn, wire))
+
+    async def _meet(self, conn: int, wire: Wire) -> None:
+        """Let a stranger show who it is, then listen to it."""
+        try:
+            first = None
+            if self.us.key is not None:
+                await prove(wire, self.us, begin=False)
+            else:
+                first = await hear_first(wire, self.us)
+                if first is None:
+                    return self._turn_away(conn)
+        except NotProven as failure:
+            wire.write(failure.answer)
+            self._tell_unproven(failure, wire.remote)
+            return self._turn_away(conn)
+        except MalformedInput:
+            what = "sends what is not of the protocol and is ignored"
+            self._tell_once(wire.remote, f"{wire.remote} {what}: {KEY_HINT}")
+            return self._turn_away(conn)
+        except (OSError, asyncio.TimeoutError):
+            return self._turn_away(conn)
+        self._strangers.leave(conn)
+        remote = wire.remote
+        if sum(self._accepted.values()) >= CONNECTIONS_MAX or self._accepted[remote] >= CONNECTIONS_PER_HOST:
+            return self._turn_away(conn)
+        self._accepted[remote] += 1
+        try:
+            self.feed(steps.Accepted(conn, wire.here, remote))
+            if first is not None:
+                self.feed(steps.Received(conn, first))
+            await self._read(conn, wire)
+        finally:
+            self._accepted[remote] -= 1
+            self._accepted += Counter()  # drops what has come to nothing
+        return None
+
+    def _turn_away(self, conn: int) -> None:
+        """A stranger goes; the agreement never heard of it."""
+        self._strangers.leave(conn)
+        self.drop(conn)
+
+    def _tell_unproven(self, failure: NotProven, address: str, host: str = "") -> None:
+        if failure.why != "other-job":  # a stale record, or a port that another job has taken meanwhile
+            self._tell_once(
+                address, describe_unproven(failure.why, failure.host or host, address), failure.why
+            )
+
+    def _tell_flood(self, address: str) -> None:
+        what = "makes one connection after the other and says nothing of use"
+        self._tell_once(address, f"{address} {what}" + ("" if self.us.key else f": {KEY_HINT}"), "flood")
+
+    def _tell_once(self, address: str, text: str, what: str = "") -> None:
+        if self._strangers.first_time(address, what):
+            self.tell(text)
+
+    # --- both ----------------------------------------------------------------------------------------------
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task: asyncio.Task[None] = asyncio.ensure_future(work)
@@ -112,105 +201,39 @@ class Channel:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _connect(self, candidate: Candidate) -> None:
-        if not is_address(candidate.address):  # others told it: no name of theirs is looked up
-            self.feed(steps.OpenFailed(candidate.id, "not an address"))
-            return
-        connecting = asyncio.open_connection(candidate.address, candidate.port, limit=LINE_MAX)
-        try:
-            reader, writer = await asyncio.wait_for(connecting, CONNECT_TIMEOUT_S)
-        except (OSError, asyncio.TimeoutError) as error:
-            self.feed(steps.OpenFailed(candidate.id, describe(error)))
-            return
-        wire = self._adopt(reader, writer)
-        self.feed(steps.Opened(wire.conn, candidate.id, own_end(writer)))
-        self._read_on(wire, reader)
+    def _adopt(self, wire: Wire) -> int:
+        conn = next(self._numbers)
+        self._wires[conn] = wire
+        return conn
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        remote = far_end(writer)
-        if sum(self._accepted.values()) >= CONNECTIONS_MAX or self._accepted[remote] >= CONNECTIONS_PER_HOST:
-            writer.transport.abort()
-            return
-        self._accepted[remote] += 1
-        wire = self._adopt(reader, writer)
-        self.feed(steps.Accepted(wire.conn, own_end(writer), wire.remote))
-        task = self._read_on(wire, reader)
+    def _read_on(self, conn: int) -> None:
+        wire = self._wires.get(conn)
+        if wire is not None:  # not dropped in answer to its opening
+            self._readers[conn] = self._start(self._read(conn, wire))
 
-        def forget(_: object) -> None:
-            self._accepted[remote] -= 1
-            self._accepted += Counter()  # drops what has come to nothing
-
-        if task is None:
-            forget(None)
-        else:
-            task.add_done_callback(forget)
-
-    def _adopt(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Wire:
-        wire = Wire(next(self._numbers), far_end(writer), writer)
-        self._wires[wire.conn] = wire
-        return wire
-
-    def _read_on(self, wire: Wire, reader: asyncio.StreamReader) -> asyncio.Task[None] | None:
-        if wire.conn not in self._wires:  # dropped in answer to its opening
-            return None
-        wire.reader_task = self._start(self._read(wire, reader))
-        return wire.reader_task
-
-    async def _read(self, wire: Wire, reader: asyncio.StreamReader) -> None:
+    async def _read(self, conn: int, wire: Wire) -> None:
         # no deadline here: the agreement itself watches how long every connection has been silent
         reason = "its connection was closed"
         try:
-            while line := await reader.readuntil(b"\n"):
-                self.feed(steps.Received(wire.conn, decode(line, wire.remote)))
-        except asyncio.IncompleteReadError:
-            pass
-        except (asyncio.LimitOverrunError, MalformedInput) as error:
+            while conn in self._wires and (message := await wire.receive()) is not None:
+                self.feed(steps.Received(conn, message))
+        except NotProven as failure:
+            self._tell_unproven(failure, wire.remote)
+            reason = "it asks for a proof of the cluster key"
+        except MalformedInput as error:
             reason = f"it sent what is not of the protocol ({error})"
             log.warning("%s is dropped: %s", wire.remote, shown(reason, 300))
         except OSError as error:
             reason = describe(error)
-        if self._wires.pop(wire.conn, None) is not None:
+        if self._wires.pop(conn, None) is not None:
+            self._readers.pop(conn, None)
             wire.writer.close()
-            self.feed(steps.Lost(wire.conn, reason))
+            self.feed(steps.Lost(conn, reason))
 
 
-async def _close(writer: asyncio.StreamWriter) -> None:
-    writer.close()
-    with contextlib.suppress(OSError, asyncio.TimeoutError):
-        await asyncio.wait_for(writer.wait_closed(), CLOSE_S)
+class Unreached(Exception):
+    """A candidate could not be reached, or does not prove the key."""
 
-
-def is_address(text: str) -> bool:
-    """Return whether ``text`` is an IPv4 or IPv6 address, with or without a scope."""
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
-
-
-def own_end(writer: asyncio.StreamWriter) -> str:
-    """Return our own address of a connection."""
-    return _address(writer.get_extra_info("sockname"))
-
-
-def far_end(writer: asyncio.StreamWriter) -> str:
-    """Return the other side's address of a connection."""
-    return _address(writer.get_extra_info("peername"))
-
-
-def _address(name: tuple[object, ...] | None) -> str:
-    return str(name[0]) if name else "0.0.0.0"
-
-
-def describe(error: BaseException) -> str:
-    """Return why a connection could not be made or kept, in words for people."""
-    if isinstance(error, asyncio.TimeoutError | socket.timeout):
-        return "no answer"
-    if isinstance(error, ConnectionRefusedError):
-        return "connection refused"
-    if isinstance(error, ConnectionResetError):
-        return "its connection was reset"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror.lower()
-    return str(error) or type(error).__name__
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from avahi_gpu.errors import AvahiGpuError
+from avahi_gpu.files.cluster_key import ClusterKey
 from avahi_gpu.rendezvous import steps
 from avahi_gpu.rendezvous.terms import Terms
 
@@ -31,6 +32,7 @@ class Settings:
     priority: int = 0
     interface: str | None = None
     peers: tuple[str, ...] = ()  # hosts to ask by unicast, where multicast is filtered
+    key: ClusterKey | None = None  # what all nodes of the job prove to hold; None: nobody is asked
 
 
 @dataclass(frozen=True)

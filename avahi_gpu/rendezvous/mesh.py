@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from avahi_gpu.errors import LaunchFailed
 from avahi_gpu.rendezvous import steps
-from avahi_gpu.rendezvous.channel import describe, is_address
 from avahi_gpu.rendezvous.messages import Seat
+from avahi_gpu.rendezvous.wire import describe, is_address
 
 MESH_TIMEOUT_S = 2.0  # a lost SYN is repeated after 1 s; who has not answered two is blocked
 WORKER_PORTS = range(29500, 30000)  # below every kernel's ephemeral range, torch's own default first

@@ -19,15 +19,16 @@ from avahi_gpu.host.net import interface_of, lan_interfaces, read_interfaces
 from avahi_gpu.model import JOB_SERVICE, Interface
 from avahi_gpu.rendezvous import log, steps
 from avahi_gpu.rendezvous.agreement import Agreement
-from avahi_gpu.rendezvous.channel import Channel, describe
+from avahi_gpu.rendezvous.channel import Channel
 from avahi_gpu.rendezvous.dealings import JobEnded, Listener, Notice, Settings, describe_round
 from avahi_gpu.rendezvous.election import Candidate
 from avahi_gpu.rendezvous.mesh import Formed, MeshListener, Ports, claim, port_of, reserve, test_mesh
-from avahi_gpu.rendezvous.messages import Who
+from avahi_gpu.rendezvous.proof import Pass
 from avahi_gpu.rendezvous.record import candidate_from, encode_record
-from avahi_gpu.rendezvous.seek import SEEK_EVERY_S, ask_host, ask_port, find_address
+from avahi_gpu.rendezvous.seek import ask_port, seek
 from avahi_gpu.rendezvous.terms import CONTROL_PORTS
 from avahi_gpu.rendezvous.trace import Trace
+from avahi_gpu.rendezvous.wire import describe
 
 START_S = (
     10.0  # reading the interfaces and reaching the bus take milliseconds; longer is a machine that hangs
@@ -61,7 +62,8 @@ class Node:
         self._closing = asyncio.Event()
         self._goodbye: tuple[str, str] = ("left", "")
         self._members_gone = threading.Event()
-        self._channel = Channel(self._feed)
+        self._pass = Pass(self.id, settings.host, self.terms.job, self.terms.cluster, settings.key)
+        self._channel = Channel(self._feed, self._pass, self.say)
         self._mesh = MeshListener()
         self._ports: Ports | None = None  # of the proposal, then of the round
         self._last_port = 0
@@ -183,7 +185,8 @@ class Node:
                     raise
                 self._say(Notice(f"going on with --peers alone: {error.message}"))
             if self.settings.peers:
-                self._spawn(self._seek(avahi))
+                own_addresses = {a.ip for i in self._interfaces for a in i.addresses}
+                self._spawn(seek(self._pass, self.settings.peers, own_addresses, avahi, self))
             self._feed(steps.Tick())
             self._ready.set()
             await self._closing.wait()
@@ -202,27 +205,6 @@ class Node:
         browser = await stack.enter_async_context(Browser(avahi, JOB_SERVICE, prefer=prefer))
         watch = asyncio.ensure_future(self._watch(browser))
         stack.callback(watch.cancel)
-
-    async def _seek(self, avahi: Avahi | None) -> None:
-        """Ask the peers that the user named, for as long as nobody leads us."""
-        assert self._agreement is not None
-        own = {a.ip for i in self._interfaces for a in i.addresses}
-        strangers: set[str] = set()
-        while True:
-            if not self._agreement.bound:
-                found = await asyncio.gather(*(find_address(p, avahi) for p in self.settings.peers))
-                unknown = {
-                    p for p, a in zip(self.settings.peers, found, strict=True) if a is None
-                } - strangers
-                strangers |= unknown
-                for name in sorted(unknown):
-                    self._say(Notice(f"--peers names {name}, which nobody knows: give its address"))
-                hosts = sorted({a for a in found if a is not None} - own)
-                asked = (ask_host(a, CONTROL_PORTS, self.terms.job, self.terms.cluster) for a in hosts)
-                for candidate in [c for answers in await asyncio.gather(*asked) for c in answers]:
-                    if candidate.id != self.id:
-                        self._feed(steps.Seen(candidate))
-            await asyncio.sleep(SEEK_EVERY_S)
 
     async def _shut(self) -> None:
         if self._timer is not None:
@@ -244,6 +226,20 @@ class Node:
                     self._feed(steps.Seen(candidate))
             elif event.name in names:
                 self._feed(steps.Unseen(names.pop(event.name)))
+
+    @property
+    def bound(self) -> bool:
+        """Whether this node looks for nobody now."""
+        return self._agreement is None or self._agreement.bound
+
+    def found(self, candidate: Candidate) -> None:
+        """Somebody runs our job at an address that the user has named."""
+        if candidate.id != self.id:
+            self._feed(steps.Seen(candidate))
+
+    def say(self, text: str) -> None:
+        """Tell people something."""
+        self._say(Notice(text))
 
     # --- the agreement -------------------------------------------------------------------------------------
 
@@ -321,9 +317,8 @@ class Node:
         self._feed(steps.Reserved(action.token, port_of(self._ports.store), self._ports.worker_port))
 
     async def _ask(self, question: steps.Ask) -> None:
-        who = Who(self.terms.job, self.terms.cluster, self.id)
-        answer = await ask_port(question.address, question.port, who)
-        if answer is not None and answer[0].me.id == question.id:
+        answer = await ask_port(question.address, question.port, self._pass, self.id)
+        if isinstance(answer, tuple) and answer[0].me.id == question.id:
             self._feed(steps.Answered(question.conn, answer[0].apart))
 
     async def _test_mesh(self, action: steps.TestMesh) -> None:

@@ -14,6 +14,7 @@ import time
 from typing import Any
 
 from avahi_gpu.errors import AvahiGpuError
+from avahi_gpu.files.cluster_key import ClusterKey
 from avahi_gpu.rendezvous.dealings import JobEnded, Notice, Settings
 from avahi_gpu.rendezvous.messages import Skills
 from avahi_gpu.rendezvous.node import Node
@@ -37,6 +38,7 @@ class Script:
         )
         self.priority = wanted.get("priority", 0)
         self.peers = tuple(wanted.get("peers", ()))
+        self.key = ClusterKey(bytes.fromhex(wanted["key"])) if "key" in wanted else None
         self.began = 0.0
         self.lock = threading.Lock()
         self.node: Node | None = None
@@ -52,7 +54,7 @@ class Script:
         self.began = time.monotonic()
         host = socket.gethostname()
         try:
-            settings = Settings(self.terms, host, priority=self.priority, peers=self.peers)
+            settings = Settings(self.terms, host, self.priority, peers=self.peers, key=self.key)
             self.node = Node.start(settings, self.notice)
         except AvahiGpuError as error:
             self.say(failed=error.message, hint=error.hint)

@@ -52,6 +52,7 @@ EDGES = (
     "rendezvous/node.py",
     "rendezvous/plugin.py",
     "rendezvous/seek.py",
+    "rendezvous/wire.py",
 )
 EFFECTS = {
     "asyncio", "concurrent", "datetime", "fcntl", "glob", "http", "io", "multiprocessing", "os", "platform",

@@ -1,0 +1,52 @@
+"""Who connects to us and has not shown yet who it is: how many of them may be, and who is told of. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+STRANGERS_MAX = 64  # at a time; a node of the job is one for some milliseconds
+STRANGERS_PER_HOST = 8  # of one address; a node has two: one that it asked for, and one by which it greets
+TOLD_MAX = 20  # sentences about strangers; whoever has many addresses is told of often enough by then
+
+
+class Strangers:
+    """The connections of strangers, oldest first, and what people have been told of them.
+
+    Where they are too many, the oldest goes and not the newest: a node of the job needs a few milliseconds,
+    and whoever fills the places can hold them for no longer.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, str] = {}  # connection -> address
+        self._told: set[tuple[str, str]] = set()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def admit(self, conn: int, address: str) -> int | None:
+        """Take in a connection; return the one that has to go for it, None while there is room."""
+        self._waiting[conn] = address
+        count = Counter(self._waiting.values())
+        if count[address] > STRANGERS_PER_HOST:
+            crowd = address
+        elif len(self._waiting) > STRANGERS_MAX:
+            crowd = max(count, key=count.__getitem__)
+        else:
+            return None
+        return next(c for c, a in self._waiting.items() if a == crowd and c != conn)
+
+    def leave(self, conn: int) -> None:
+        """A connection has ended, or it is known now whose it is."""
+        self._waiting.pop(conn, None)
+
+    def address_of(self, conn: int) -> str:
+        """Return where a connection comes from, '' where it has left."""
+        return self._waiting.get(conn, "")
+
+    def first_time(self, address: str, what: str) -> bool:
+        """Return whether people should be told this of ``address``: once, and not of too many."""
+        mark = (address, what)
+        if mark in self._told or len(self._told) >= TOLD_MAX:
+            return False
+        self._told.add(mark)
+        return True
