@@ -69,6 +69,12 @@ def command(
         str | None,
         typer.Option(metavar="NAME", envvar="AVAHI_GPU_INTERFACE", help="[default: the best one of the LAN]"),
     ] = None,
+    key_file: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH", help="The cluster key. [default: the one of `avahi-gpu key check`, if any]"
+        ),
+    ] = None,
     allow_skew: Annotated[
         bool,
         typer.Option("--allow-skew", help="Let nodes with other versions of torch, NCCL, CUDA or Python in."),
@@ -82,6 +88,7 @@ def command(
     Plain torchrun does the training; the nodes find each other, agree on ranks, address and port, and agree
     anew when one of them is lost. The script's exit code is the command's; 125 tells that it never ran here.
     """
+    from avahi_gpu.host.key_file import find_key
     from avahi_gpu.host.system import System
     from avahi_gpu.launch import command as asked
     from avahi_gpu.launch.preflight import inspect, read_defaults
@@ -110,20 +117,21 @@ def command(
             join_timeout_s=asked.check_seconds("--join-timeout", join_timeout, 1.0),
             last_call_s=asked.check_seconds("--last-call", last_call, 0.0),
             allow_skew=allow_skew,
+            key=find_key(system, os.environ, named=key_file, configured=defaults.key_file),
         )
         skills = inspect(request, system)
         if dry_run:
-            show_plan(request, skills)
+            show_plan(request, skills, key_file)
             return
     train(request, skills)
 
 
-def show_plan(request: Request, skills: Skills) -> None:
+def show_plan(request: Request, skills: Skills, key_file: str | None) -> None:
     """Print the dry run."""
     from avahi_gpu.launch.plan import make_plan
     from avahi_gpu.render.dry_run import describe_dry_run
 
-    plan = make_plan(request, skills)
+    plan = make_plan(request, skills, key_named=key_file is not None)
     sys.stdout.write(describe_dry_run(plan.notes, plan.variables, plan.command))
 
 

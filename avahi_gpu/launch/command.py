@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from avahi_gpu.errors import Misuse
+from avahi_gpu.host.key_file import KeyFile
 from avahi_gpu.model import DEFAULT_CLUSTER
 from avahi_gpu.rendezvous.terms import JOIN_TIMEOUT_S, LAST_CALL_S, LOST_AFTER_S
 
@@ -92,6 +93,7 @@ class Request:
     join_timeout_s: float = JOIN_TIMEOUT_S
     last_call_s: float = LAST_CALL_S
     allow_skew: bool = False
+    key: KeyFile | None = None  # None: whoever is on the LAN may join
 
     @property
     def certain(self) -> bool:

@@ -210,7 +210,8 @@ def settings_of(request: Request, skills: Skills) -> Settings:
     )
     leads = request.master.lower() == host.lower()
     priority = MASTER_PRIORITY if leads else 0
-    return Settings(terms, host, priority, request.interface, request.peers)
+    key = request.key.key if request.key is not None else None
+    return Settings(terms, host, priority, request.interface, request.peers, key)
 
 
 def own_host() -> str:

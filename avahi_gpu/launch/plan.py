@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from avahi_gpu.avahi.browse import browse
 from avahi_gpu.avahi.bus import connect
 from avahi_gpu.errors import AvahiGpuError, MalformedInput, Misuse
+from avahi_gpu.files.cluster_key import PATH_VARIABLE
 from avahi_gpu.files.txt import decode
+from avahi_gpu.host.key_file import KeyFile
 from avahi_gpu.host.net import read_interfaces
 from avahi_gpu.launch.command import Request, leftovers, torchrun_arguments
 from avahi_gpu.launch.job import own_host
@@ -62,8 +64,11 @@ def see_nodes(cluster: str) -> list[str]:
     return asyncio.run(look())
 
 
-def make_plan(request: Request, skills: Skills) -> Plan:
-    """Return what a launch would do. Raises AvahiGpuError where no job could start."""
+def make_plan(request: Request, skills: Skills, *, key_named: bool = False) -> Plan:
+    """Return what a launch would do. Raises AvahiGpuError where no job could start.
+
+    ``key_named``: the key's file was named on the command line, where torchrun cannot know it from.
+    """
     interfaces = read_interfaces()
     address = choose_address(interfaces, request.interface)
     interface = next(i for i in interfaces if i.ipv4 == address)
@@ -71,10 +76,13 @@ def make_plan(request: Request, skills: Skills) -> Plan:
 
     wanted = interface_variables(interface.name, address)
     variables = missing_variables(wanted, os.environ, {})
+    if request.key is not None and key_named:
+        variables[PATH_VARIABLE] = request.key.path
     notes = [
         f"job {request.job} in cluster {request.cluster} on {own_host()}",
         f"torch {skills.torch}, Python {skills.python}, {sys.executable}",
         describe_interface(interface, address, asked=bool(request.interface)),
+        describe_key(request.key),
         describe_nodes(request.cluster),
     ]
     notes += [
@@ -90,6 +98,13 @@ def describe_interface(interface: Interface, address: str, *, asked: bool) -> st
     """Return which interface would be used, and why."""
     why = "as asked" if asked else f"{interface.link}, {'running' if interface.running else 'not running'}"
     return f"interface {interface.name} with {address}: {why}"
+
+
+def describe_key(file: KeyFile | None) -> str:
+    """Return whose nodes would be let in."""
+    if file is None:
+        return "no cluster key: whoever is on the LAN may join"
+    return f"cluster key {file.path}, fingerprint {file.key.fingerprint}: only nodes that hold it may join"
 
 
 def describe_nodes(cluster: str) -> str:

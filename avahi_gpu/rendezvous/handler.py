@@ -30,8 +30,12 @@ from torch.distributed.elastic.rendezvous import (
 )
 
 from avahi_gpu.errors import AvahiGpuError, ExitCode, Misuse
+from avahi_gpu.files.cluster_key import ClusterKey
 from avahi_gpu.host import guard
+from avahi_gpu.host.configuration import read_config
+from avahi_gpu.host.key_file import find_key
 from avahi_gpu.host.resolver import SLOW_NAMES, NameProbe
+from avahi_gpu.host.system import System
 from avahi_gpu.rendezvous.dealings import MASTER_PRIORITY, JobEnded, Notice, Settings
 from avahi_gpu.rendezvous.environment import interface_variables, missing_variables
 from avahi_gpu.rendezvous.mesh import Formed
@@ -322,7 +326,15 @@ def settings_of(parameters: RendezvousParameters) -> Settings:
         priority=MASTER_PRIORITY if master and master.partition(".")[0] == host else 0,
         interface=parameters.get("interface") or os.environ.get("AVAHI_GPU_INTERFACE"),
         peers=tuple(p for p in peers.split("+") if p),  # torchrun ends a value at a comma
+        key=cluster_key(parameters.get("key_file")),
     )
+
+
+def cluster_key(named: str | None) -> ClusterKey | None:
+    """Return the key of this node, None where no place has one. Raises AvahiGpuError."""
+    system = System()
+    found = find_key(system, os.environ, named=named, configured=read_config(system).key_file)
+    return found.key if found is not None else None
 
 
 def seconds(parameters: RendezvousParameters, key: str, default: float) -> float:
