@@ -92,6 +92,7 @@ class Who(msgspec.Struct, frozen=True, tag="who"):
     job: Name
     cluster: Name
     asker: Id | None = None
+    host: Annotated[str, msgspec.Meta(max_length=255)] = ""
 
 
 class Here(msgspec.Struct, frozen=True, tag="here"):

@@ -141,7 +141,7 @@ def refuse_plain(line: bytes, us: Pass) -> None:
     except MalformedInput:
         return
     if isinstance(said, Hello | Who):
-        host = said.me.host if isinstance(said, Hello) else ""
+        host = said.me.host if isinstance(said, Hello) else said.host
         ours = (said.job, said.cluster) == (us.job, us.cluster)
         answer = proof.refusal("key-wanted" if ours else "other-job", us.host)
         raise NotProven("no-key" if ours else "other-job", host, answer)

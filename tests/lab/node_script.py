@@ -38,7 +38,7 @@ class Script:
         )
         self.priority = wanted.get("priority", 0)
         self.peers = tuple(wanted.get("peers", ()))
-        self.key = ClusterKey(bytes.fromhex(wanted["key"])) if "key" in wanted else None
+        self.key = ClusterKey(bytes.fromhex(wanted["key"])) if wanted.get("key") else None
         self.began = 0.0
         self.lock = threading.Lock()
         self.node: Node | None = None
