@@ -50,12 +50,23 @@ class Interface:
     mtu: int = 1500
     speed_mbit: int | None = None
     addresses: tuple[Address, ...] = ()
-    in_mdns_group: bool | None = None  # member of 224.0.0.251; None: not read
+    in_mdns_group: bool | None = None  # member of 224.0.0.251 or ff02::fb; None: not read
 
     @property
     def ipv4(self) -> str | None:
         """The first global IPv4 address, None without one."""
         return next((a.ip for a in self.addresses if a.family == 4 and a.scope == "global"), None)
+
+    @property
+    def first(self) -> Address | None:
+        """The address that gloo and NCCL bind to where they are given the interface's name, or None.
+
+        They take the first that the kernel lists (getifaddrs(3)): IPv4 before IPv6, whatever the others are
+        good for. A link-local IPv6 address alone counts as none: gloo sends its peers the scope with it, the
+        number of its own interface, and "Network is unreachable" is what they find where theirs differs.
+        """
+        lan = [a for a in self.addresses if a.scope == "global" or (a.family == 4 and a.scope == "link")]
+        return min(lan, key=lambda a: a.family, default=None)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from types import FrameType
 from typing import Any, Protocol
 
 from avahi_gpu.errors import AvahiGpuError, ExitCode, LaunchFailed
-from avahi_gpu.host.net import read_interfaces
 from avahi_gpu.host.resolver import SLOW_NAMES, NameProbe
 from avahi_gpu.launch.chronicle import Chronicle, Outcome, count
 from avahi_gpu.launch.command import Request, leftovers, torchrun_arguments
@@ -24,7 +23,7 @@ from avahi_gpu.launch.neighbours import Neighbours
 from avahi_gpu.launch.outcome import Stopped, describe, exit_code, first_failure
 from avahi_gpu.rendezvous.dealings import MASTER_PRIORITY, JobEnded, Notice, Settings
 from avahi_gpu.rendezvous.messages import Skills
-from avahi_gpu.rendezvous.node import Node, choose_address
+from avahi_gpu.rendezvous.node import Node
 from avahi_gpu.rendezvous.plugin import uncollected
 from avahi_gpu.rendezvous.terms import Terms, warn_minority
 
@@ -170,7 +169,7 @@ def train_here(request: Request, node: Node, progress: Progress) -> Any:
 
     The round may stand by then; where torch may still refuse the job here, it waits for that.
     """
-    probe = NameProbe(choose_address(read_interfaces(), request.interface))
+    probe = NameProbe(node.address)
     for name in leftovers(os.environ):
         del os.environ[name]
     try:

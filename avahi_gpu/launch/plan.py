@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -14,14 +15,14 @@ from avahi_gpu.errors import AvahiGpuError, MalformedInput, Misuse
 from avahi_gpu.files.cluster_key import PATH_VARIABLE
 from avahi_gpu.files.txt import decode
 from avahi_gpu.host.key_file import KeyFile
-from avahi_gpu.host.net import read_interfaces
+from avahi_gpu.host.net import interface_of, read_interfaces
 from avahi_gpu.launch.command import Request, leftovers, torchrun_arguments
 from avahi_gpu.launch.job import own_host
 from avahi_gpu.launch.neighbours import host_of
 from avahi_gpu.model import NODE_SERVICE, Interface
-from avahi_gpu.rendezvous.environment import interface_variables, missing_variables
+from avahi_gpu.rendezvous.environment import Demand, interface_variables, missing_variables, read_demand
 from avahi_gpu.rendezvous.messages import Skills
-from avahi_gpu.rendezvous.node import choose_address
+from avahi_gpu.rendezvous.networks import attachments, choose_address, describe
 
 
 @dataclass(frozen=True)
@@ -70,18 +71,19 @@ def make_plan(request: Request, skills: Skills, *, key_named: bool = False) -> P
     ``key_named``: the key's file was named on the command line, where torchrun cannot know it from.
     """
     interfaces = read_interfaces()
-    address = choose_address(interfaces, request.interface)
-    interface = next(i for i in interfaces if i.ipv4 == address)
+    demand = read_demand(request.interface, os.environ)
+    address = choose_address(interfaces, demand, alone=request.max_nodes == 1)
+    interface = interface_of(address, interfaces)
     from avahi_gpu.launch.agent import count_processes  # imports torch
 
-    wanted = interface_variables(interface.name, address)
+    wanted = interface_variables(interface.name, address) if interface is not None else {}
     variables = missing_variables(wanted, os.environ, {})
     if request.key is not None and key_named:
         variables[PATH_VARIABLE] = request.key.path
     notes = [
         f"job {request.job} in cluster {request.cluster} on {own_host()}",
         f"torch {skills.torch}, Python {skills.python}, {sys.executable}",
-        describe_interface(interface, address, asked=bool(request.interface)),
+        *describe_choice(interfaces, demand, address),
         describe_key(request.key),
         describe_nodes(request.cluster),
     ]
@@ -94,10 +96,17 @@ def make_plan(request: Request, skills: Skills, *, key_named: bool = False) -> P
     return Plan(tuple(notes), variables, command)
 
 
-def describe_interface(interface: Interface, address: str, *, asked: bool) -> str:
-    """Return which interface would be used, and why."""
-    why = "as asked" if asked else f"{interface.link}, {'running' if interface.running else 'not running'}"
-    return f"interface {interface.name} with {address}: {why}"
+def describe_choice(interfaces: Sequence[Interface], demand: Demand, address: str) -> list[str]:
+    """Return which interface would be used, and which ones then."""
+    by_name = {i.name: i for i in interfaces}
+    found = [describe(by_name[a.interface], a.address) for a in attachments(interfaces, demand)]
+    if not found:
+        return [f"address {address}: the job has no other node"]
+    why = f"as {demand.words} asks" if demand.words else "the best of this node"
+    notes = [f"interface {found[0]}: {why}; it is used where the network is shared by all nodes"]
+    if found[1:]:
+        notes.append(f"else, in this order: {', '.join(found[1:])}")
+    return notes
 
 
 def describe_key(file: KeyFile | None) -> str:

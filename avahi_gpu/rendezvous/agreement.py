@@ -55,6 +55,10 @@ class Agreement:
                 self.hear_sign(conn, apart=apart)
             case steps.Wanted(mesh_port, reason):
                 self.want(mesh_port, reason)
+            case steps.Moved(address, networks, asked):
+                self.move(address, networks, asked)
+            case steps.Severed(token, reason):
+                self.sever(token, reason)
             case steps.Reserved():
                 self.leading.reserved(event)
             case steps.MeshDone():
@@ -174,6 +178,8 @@ class Agreement:
                 leading.hear_ack(member.candidate.id, message.token)
             case m.Nack():
                 leading.hear_nack(member.candidate.id, message)
+                if self.core.live and message.token == self.core.token:
+                    leading.end_round(message.reason)
             case m.Bye():
                 leading.hear_bye(member, message)
             case _:
@@ -246,6 +252,24 @@ class Agreement:
             reason = ""
         core.ready, core.mesh_port, core.wanted_at = True, mesh_port, core.now
         following.say_ready(reason)
+
+    def move(self, address: str, networks: tuple[m.Attachment, ...], asked: str) -> None:
+        """We can be reached elsewhere than before: whoever seats us wants to know."""
+        core = self.core
+        if not core.move(address, networks, asked):
+            return
+        if self.leading.proposal is not None:
+            self.leading.abort(f"{core.own.host} has other addresses now", retry=False)
+        if core.ready:
+            self.following.say_ready()
+
+    def sever(self, token: m.Token, reason: str) -> None:
+        """The network under the running round is gone; our connection to the leader may live on another."""
+        core, leader = self.core, self.following.leader
+        if core.token == token:
+            if leader is not None:
+                core.send(leader.conn, m.Nack(token, reason))
+            self.leading.end_round(reason)
 
     def close(self, outcome: str, detail: str) -> None:
         """The agent ends: say so to everybody that counts on us."""

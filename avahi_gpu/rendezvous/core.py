@@ -7,7 +7,7 @@ from typing import Literal
 
 from avahi_gpu.rendezvous import steps
 from avahi_gpu.rendezvous.election import Candidate, Candidates
-from avahi_gpu.rendezvous.messages import Message, Record, Token
+from avahi_gpu.rendezvous.messages import Attachment, Message, Record, Token
 from avahi_gpu.rendezvous.terms import Terms
 
 HELLO_S = 3.0  # a stranger that has not said hello by then is dropped
@@ -27,6 +27,7 @@ SILENT_TIMES = (
 PREPARE_S = 6.0  # a proposal ends after this: the mesh test's own limit and two round trips of a bad network
 RETRY_S = 2.0  # after a proposal that failed, before the next one: a firewall does not open in less
 LEFT_OUT_S = 30.0  # whoever does not fit into the mesh waits, ten times longer each time: a try stops the job
+GAP_S = 60.0  # a network whose mesh had gaps is the last to be tried by the same nodes for so long
 EPOCH_LEAP = 1_000_000  # no job has that many rounds: who claims more would use up the numbers for everybody
 GREET_AFTER_S = 1.0  # a candidate that was seen and did not join by itself is told who leads
 GREET_AGAIN_S = 5.0  # and told again: two groups of one job must find each other once a network heals
@@ -76,6 +77,8 @@ class Core:
     epoch: int = 0
     ready: bool = False
     mesh_port: int = 0
+    networks: tuple[Attachment, ...] = ()  # where a round may reach us, best first
+    asked: str = ""  # how the user chose them
     wanted_at: float | None = None
     round: steps.Round | None = None  # the last one that was delivered
     live: bool = False  # its workers may be running
@@ -122,6 +125,14 @@ class Core:
         """The round that we lead has this many nodes: it is part of our claim."""
         self.own = replace(self.own, size=size)
         self.candidates.own = self.own
+
+    def move(self, address: str, networks: tuple[Attachment, ...], asked: str) -> bool:
+        """Take in where we can be reached by now; return whether that is new."""
+        before = (self.own.address, self.networks, self.asked)
+        self.own = replace(self.own, address=address)
+        self.candidates.own = self.own
+        self.networks, self.asked = networks, asked
+        return before != (address, networks, asked)
 
     def deliver(self, formed: steps.Round) -> None:
         """A round stands for us."""

@@ -25,7 +25,7 @@ class JobEnded(AvahiGpuError):
 
 @dataclass(frozen=True)
 class Settings:
-    """What a start of a node needs to know. ``interface`` None: the best LAN interface."""
+    """What a start of a node needs to know. ``interface`` None: whichever is best for all."""
 
     terms: Terms
     host: str

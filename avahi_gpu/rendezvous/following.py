@@ -65,7 +65,12 @@ class Following:
     def say_ready(self, reason: str = "") -> None:
         """Our old workers are gone: the leader may count on us."""
         if self.leader is not None:
-            self.core.send(self.leader.conn, m.Ready(self.core.mesh_port, self.core.epoch, reason))
+            self.core.send(self.leader.conn, self.ready(reason))
+
+    def ready(self, reason: str = "") -> m.Ready:
+        """Return what says that we wait for a round, and where we can be reached."""
+        core = self.core
+        return m.Ready(core.mesh_port, core.epoch, reason, core.networks, core.asked)
 
     def prepare(self, prepare: m.Prepare) -> None:
         """The leader proposes a round: promise it if we can, after testing the mesh."""
@@ -79,7 +84,7 @@ class Following:
                 self.leader.conn, m.Nack(prepare.token, f"the workers on {core.own.host} have not ended yet")
             )
         elif not core.epoch < prepare.token.epoch <= core.plausible(prepare.token.epoch):
-            core.send(self.leader.conn, m.Ready(core.mesh_port, core.epoch))
+            core.send(self.leader.conn, self.ready())
             core.send(self.leader.conn, m.Nack(prepare.token, f"{core.own.host} has seen another round"))
         else:
             core.epoch = prepare.token.epoch
@@ -105,7 +110,9 @@ class Following:
             return
         rank = next(i for i, s in enumerate(promise.seats) if s.id == self.core.own.id)
         self.core.deliver(
-            steps.Round(promise.token, promise.seats, rank, promise.store_port, promise.worker_port)
+            steps.Round(
+                promise.token, promise.seats, rank, promise.store_port, promise.worker_port, promise.why
+            )
         )
         assert self.leader is not None
         self.core.send(self.leader.conn, m.Beat(self.core.token))

@@ -91,10 +91,15 @@ class Leading(Proposing):
     def hear_ready(self, member: Member, ready: m.Ready) -> None:
         """A member has no workers and wants a round."""
         core = self.core
+        moved = member.networks != ready.networks
         member.ready, member.mesh_port = True, ready.mesh_port
+        member.networks, member.asked = ready.networks, ready.asked
         member.epoch = max(member.epoch, core.plausible(ready.epoch))
         if core.live and member.candidate.id in core.seated:
             self.end_round(ready.reason or f"the workers on {member.candidate.host} stopped")
+        elif self.proposal is not None and member.candidate.id in self.proposal.order:
+            if moved:
+                self.abort(f"{member.candidate.host} has other addresses now", retry=True)
         elif (
             self.proposal is not None
             and member.candidate.id not in self.proposal.order

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import math
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,6 +15,9 @@ from avahi_gpu.rendezvous import steps
 from avahi_gpu.rendezvous.messages import Seat
 from avahi_gpu.rendezvous.wire import describe, is_address
 
+PORT_TRIES = 20  # an ephemeral port that is free for IPv4 is nearly always free for IPv6
+HELD_DEAD_S = 30.0  # a member that has vanished is forgotten then
+HELD_MAX = 128  # connections that other members hold to ours: a round has 64 seats at most
 MESH_TIMEOUT_S = 2.0  # a lost SYN is repeated after 1 s; who has not answered two is blocked
 WORKER_PORTS = range(29500, 30000)  # below every kernel's ephemeral range, torch's own default first
 
@@ -113,27 +118,47 @@ def reserve(address: str, after: int = 0) -> Ports:
 
 
 class MeshListener:
-    """An ephemeral port that accepts and closes: what the other members try to reach."""
+    """An ephemeral port of every address, for the other members to reach; it says nothing.
+
+    A connection stays for as long as the other side holds it: see ``watch_seat``.
+    """
 
     def __init__(self) -> None:
         self.port = 0
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
+        self._held: set[asyncio.StreamWriter] = set()
 
-    async def open(self, address: str) -> int:
-        """Listen; return the port."""
-
-        async def accept(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.close()
-
-        self._server = await asyncio.start_server(accept, "::" if ":" in address else "0.0.0.0", 0)
-        self.port = port_of(self._server.sockets[0])
+    async def open(self) -> int:
+        """Listen, IPv4 and IPv6; return the port. Raises OSError."""
+        for _ in range(PORT_TRIES):
+            server = await asyncio.start_server(self._accept, "0.0.0.0", 0)
+            self.port = port_of(server.sockets[0])
+            self._servers = [server]
+            try:
+                self._servers.append(await asyncio.start_server(self._accept, "::", self.port))
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    server.close()
+                    continue  # a host without IPv6 has no second one
+            break
         return self.port
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._held) < HELD_MAX:
+            self._held.add(writer)
+            set_keepalive(writer, HELD_DEAD_S)
+            with contextlib.suppress(OSError):
+                await reader.read(1)  # nobody has anything to say here
+            self._held.discard(writer)
+        writer.close()
 
     def close(self) -> None:
         """Stop listening."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        for server in self._servers:
+            server.close()
+        for writer in self._held:
+            writer.close()
+        self._servers.clear()
 
 
 async def test_mesh(
@@ -165,3 +190,43 @@ async def _reach(own: Seat, seat: Seat, port: int) -> str | None:
         return f"{way} on port {port} ({why}){guess}"
     writer.close()
     return None
+
+
+async def watch_seat(own: Seat, leader: Seat, lost_after_s: float) -> str:
+    """Hold a connection between two seats; say so once nothing comes through it, '' where it just ends.
+
+    The control connection may run on another network than the round, and would not notice. It is the kernels
+    that ask and answer, every other second, so a frozen process is none that is lost.
+    """
+    if not is_address(leader.address):
+        return ""
+    connecting = asyncio.open_connection(leader.address, leader.mesh_port, local_addr=(own.address, 0))
+    try:
+        reader, writer = await asyncio.wait_for(connecting, MESH_TIMEOUT_S)
+    except (OSError, asyncio.TimeoutError):
+        return ""  # it was reached a moment ago: whatever this is, the control connection tells
+    try:
+        set_keepalive(
+            writer, lost_after_s + 1
+        )  # where the control connection runs here too, it says it first
+        await reader.read(1)
+    except ConnectionResetError:
+        pass
+    except OSError as error:
+        return (
+            f"{own.host} ({own.address}) is cut off from {leader.host} ({leader.address}): {describe(error)}"
+        )
+    finally:
+        writer.close()
+    return ""
+
+
+def set_keepalive(writer: asyncio.StreamWriter, dead_after_s: float) -> None:
+    """Let the kernel end a connection with ETIMEDOUT that nothing has come through for so long (tcp(7))."""
+    sock = writer.get_extra_info("socket")
+    seconds = max(2, math.ceil(dead_after_s))
+    idle = max(1, seconds // 2)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, idle)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, seconds - idle)

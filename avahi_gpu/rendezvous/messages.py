@@ -16,6 +16,7 @@ PROTOCOL = 1
 LINE_MAX = 64 * 1024  # bytes; a commit of 64 members stays below 16 KiB
 MEMBERS_MAX = 64
 TEXT_MAX = 500  # characters of a sentence for people
+NETWORKS_MAX = 16  # of one node; more interfaces with an address are those of containers
 
 Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}\Z")]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
@@ -55,6 +56,19 @@ class Seat(msgspec.Struct, frozen=True):
     host: Name
     address: Ip
     mesh_port: Port
+
+
+class Attachment(msgspec.Struct, frozen=True):
+    """One network that a node is on: its interface there and the address that torch takes of it.
+
+    ``link`` is a word of ``model.Link``; ``mbit`` the speed in Mbit/s, 0 where the driver does not say.
+    """
+
+    interface: Annotated[str, msgspec.Meta(min_length=1, max_length=15)]  # IFNAMSIZ, netdevice(7)
+    address: Ip
+    prefix: Annotated[int, msgspec.Meta(ge=1, le=128)]
+    link: Annotated[str, msgspec.Meta(max_length=15)] = ""
+    mbit: Annotated[int, msgspec.Meta(ge=0, le=100_000_000)] = 0
 
 
 class Skills(msgspec.Struct, frozen=True):
@@ -141,20 +155,26 @@ class Waiting(msgspec.Struct, frozen=True, tag="waiting"):
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
-    """My old workers are gone and I wait for a round. ``reason``: why I left the last one, if by myself."""
+    """My old workers are gone and I wait for a round. ``reason``: why I left the last one, if by myself.
+
+    ``networks``: where I can be reached, best first, as far as my user allows; ``asked``: in which words.
+    """
 
     mesh_port: Port
     epoch: Epoch = 0
     reason: Text = ""
+    networks: Annotated[tuple[Attachment, ...], msgspec.Meta(max_length=NETWORKS_MAX)] = ()
+    asked: Text = ""
 
 
 class Prepare(msgspec.Struct, frozen=True, tag="prepare"):
-    """The leader proposes a round."""
+    """The leader proposes a round. ``why``: for people, why it runs on the network of these addresses."""
 
     token: Token
     seats: Annotated[tuple[Seat, ...], msgspec.Meta(min_length=1, max_length=MEMBERS_MAX)]
     store_port: Port
     worker_port: Port
+    why: Text = ""
 
 
 class Ack(msgspec.Struct, frozen=True, tag="ack"):
@@ -164,7 +184,7 @@ class Ack(msgspec.Struct, frozen=True, tag="ack"):
 
 
 class Nack(msgspec.Struct, frozen=True, tag="nack"):
-    """I cannot take part in this round. ``unreachable``: the ids of those whom I could not reach."""
+    """I cannot take part in this round, or no longer. ``unreachable``: the ids of those not reached."""
 
     token: Token
     reason: Text
@@ -223,7 +243,7 @@ _encoder = msgspec.json.Encoder()
 
 def encode(message: Message) -> bytes:
     """Return the line of a message, its newline included; sentences are cut to what the other side takes."""
-    for name in ("reason", "detail", "note"):
+    for name in ("reason", "detail", "note", "asked", "why"):
         text = getattr(message, name, "")
         if len(text) > TEXT_MAX:
             message = msgspec.structs.replace(message, **{name: text[: TEXT_MAX - 1] + "…"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import secrets
 import socket
 import threading
@@ -11,21 +12,32 @@ import time
 from collections.abc import Coroutine
 from typing import Any
 
-from avahi_gpu.avahi.browse import Appeared, Browser
+from avahi_gpu.avahi.browse import Browser
 from avahi_gpu.avahi.bus import Avahi, connect
 from avahi_gpu.avahi.publish import Publication
 from avahi_gpu.errors import BusError, LaunchFailed
-from avahi_gpu.host.net import interface_of, lan_interfaces, read_interfaces
-from avahi_gpu.model import JOB_SERVICE, Interface
+from avahi_gpu.model import JOB_SERVICE
 from avahi_gpu.rendezvous import log, steps
 from avahi_gpu.rendezvous.agreement import Agreement
 from avahi_gpu.rendezvous.channel import Channel
 from avahi_gpu.rendezvous.dealings import JobEnded, Listener, Notice, Settings, describe_round
 from avahi_gpu.rendezvous.election import Candidate
-from avahi_gpu.rendezvous.mesh import Formed, MeshListener, Ports, claim, port_of, reserve, test_mesh
+from avahi_gpu.rendezvous.environment import read_demand
+from avahi_gpu.rendezvous.mesh import (
+    Formed,
+    MeshListener,
+    Ports,
+    claim,
+    port_of,
+    reserve,
+    test_mesh,
+    watch_seat,
+)
 from avahi_gpu.rendezvous.proof import Pass
-from avahi_gpu.rendezvous.record import candidate_from, encode_record
+from avahi_gpu.rendezvous.record import encode_record
 from avahi_gpu.rendezvous.seek import ask_port, seek
+from avahi_gpu.rendezvous.sightings import Sightings
+from avahi_gpu.rendezvous.surroundings import Surroundings
 from avahi_gpu.rendezvous.terms import CONTROL_PORTS
 from avahi_gpu.rendezvous.trace import Trace
 from avahi_gpu.rendezvous.wire import describe
@@ -67,8 +79,11 @@ class Node:
         self._mesh = MeshListener()
         self._ports: Ports | None = None  # of the proposal, then of the round
         self._last_port = 0
-        self._interfaces: tuple[Interface, ...] = ()
-        self._address = ""
+        self._around = Surroundings(
+            read_demand(settings.interface, os.environ), alone=settings.terms.max_nodes == 1
+        )
+        self._seat_watch: asyncio.Future[None] | None = None
+        self._sightings: Sightings | None = None
         self._agreement: Agreement | None = None
         self._publication: Publication | None = None
         self._trace: Trace | None = None  # of AVAHI_GPU_LOG
@@ -126,8 +141,8 @@ class Node:
 
     @property
     def address(self) -> str:
-        """Our LAN address."""
-        return self._address
+        """The address that this node offers before a round has chosen one."""
+        return self._around.address
 
     @property
     def reason(self) -> str:
@@ -167,15 +182,16 @@ class Node:
             self.loop.close()
 
     async def _live(self) -> None:
-        self._interfaces = await self.loop.run_in_executor(None, read_interfaces)
-        self._address = choose_address(self._interfaces, self.settings.interface)
+        await self._around.read()
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(self._shut)
             port = await self._channel.listen(CONTROL_PORTS)
-            own = Candidate(self.id, self.settings.host, self._address, port, self.settings.priority)
+            own = Candidate(self.id, self.settings.host, self.address, port, self.settings.priority)
             self._agreement = Agreement(own, self.terms)
             self._trace = log.start_trace(own, time.monotonic())
-            await self._mesh.open(self._address)
+            self._feed(self._around.moved)
+            self._spawn(self._around.watch(self._feed))
+            await self._mesh.open()
             avahi = None
             try:
                 avahi = await stack.enter_async_context(connect())
@@ -185,8 +201,8 @@ class Node:
                     raise
                 self._say(Notice(f"going on with --peers alone: {error.message}"))
             if self.settings.peers:
-                own_addresses = {a.ip for i in self._interfaces for a in i.addresses}
-                self._spawn(seek(self._pass, self.settings.peers, own_addresses, avahi, self))
+                around = self._around
+                self._spawn(seek(self._pass, self.settings.peers, lambda: around.addresses, avahi, self))
             self._feed(steps.Tick())
             self._ready.set()
             await self._closing.wait()
@@ -199,11 +215,10 @@ class Node:
         txt = encode_record(self.terms, own, state="look")
         publication = Publication(avahi, JOB_SERVICE, label, own.port, txt)
         self._publication = await stack.enter_async_context(publication)
-        chosen = interface_of(self._address, self._interfaces)
-        best_first = [*([chosen] if chosen else []), *lan_interfaces(self._interfaces)]
-        prefer = list(dict.fromkeys(i.index for i in best_first))
-        browser = await stack.enter_async_context(Browser(avahi, JOB_SERVICE, prefer=prefer))
-        watch = asyncio.ensure_future(self._watch(browser))
+        browser = Browser(avahi, JOB_SERVICE, prefer=self._around.best_first)
+        await stack.enter_async_context(browser)
+        self._sightings = Sightings(browser, self.terms, self.id)
+        watch = asyncio.ensure_future(self._sightings.watch(self._feed))
         stack.callback(watch.cancel)
 
     async def _shut(self) -> None:
@@ -215,17 +230,6 @@ class Node:
         await self._channel.close()
         if self._ports is not None:
             self._ports.release()
-
-    async def _watch(self, browser: Browser) -> None:
-        names: dict[str, str] = {}
-        async for event in browser:
-            if isinstance(event, Appeared):
-                candidate = candidate_from(event.service, self.terms)
-                if candidate is not None and candidate.id != self.id:
-                    names[event.service.name] = candidate.id
-                    self._feed(steps.Seen(candidate))
-            elif event.name in names:
-                self._feed(steps.Unseen(names.pop(event.name)))
 
     @property
     def bound(self) -> bool:
@@ -252,6 +256,8 @@ class Node:
             log.follow(self._trace, event, actions, self._agreement.core.candidates, now)
         for action in actions:
             self._perform(action)
+        if isinstance(event, steps.OpenFailed) and self._sightings is not None:
+            self._spawn(self._sightings.find_again(event.id))
         if self._timer is not None:
             self._timer.cancel()
         wait_s = max(0.0, self._agreement.deadline() - time.monotonic())
@@ -283,6 +289,7 @@ class Node:
             case steps.Deliver(formed):
                 self._deliver(formed)
             case steps.Over(reason):
+                self._watch_seat(None)
                 with self._changed:
                     self.over, self._reason = True, reason
                     self._changed.notify_all()
@@ -295,6 +302,7 @@ class Node:
                 self._say(Notice(text, present, waiting))
 
     def _want(self, reason: str) -> None:
+        self._watch_seat(None)
         if self._ports is not None:
             self._ports.release()
             self._ports = None
@@ -330,13 +338,29 @@ class Node:
         if formed.rank == 0 and self._ports is not None:
             self._ports.open_for_workers()
             store = self._ports.store
-        interface = interface_of(formed.own.address, self._interfaces)
+        where = self._around.explain(formed)
+        if where:
+            self.say(where)
+        self._watch_seat(formed)
         self._say(Notice(describe_round(formed), formed=formed))
         with self._changed:
             self.over, self._reason = False, ""
-            self._formed = Formed(formed, interface.name if interface else "", store)
+            self._formed = Formed(formed, self._around.interface_at(formed.own.address), store)
             self._changed.notify_all()
         self._show_state("run")
+
+    def _watch_seat(self, formed: steps.Round | None) -> None:
+        """Watch the network of a round from now on, or (None) no more."""
+        if self._seat_watch is not None:
+            self._seat_watch.cancel()
+            self._seat_watch = None
+        if formed is not None and formed.rank > 0:
+            self._seat_watch = self._spawn(self._wait_for_cut(formed))
+
+    async def _wait_for_cut(self, formed: steps.Round) -> None:
+        reason = await watch_seat(formed.own, formed.leader, self.terms.lost_after_s)
+        if reason:
+            self._feed(steps.Severed(formed.token, reason))
 
     def _end(self, ended: JobEnded) -> None:
         with self._changed:
@@ -364,22 +388,8 @@ class Node:
         if not self._agreement.core.seated & set(self._agreement.leading.roster.members):
             self._members_gone.set()
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Future[None]:
         task: asyncio.Future[None] = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def choose_address(interfaces: tuple[Interface, ...], wanted: str | None) -> str:
-    """Return the LAN address that this node offers. Raises LaunchFailed where there is none."""
-    candidates = [i for i in interfaces if i.name == wanted] if wanted else list(lan_interfaces(interfaces))
-    for interface in candidates:
-        if interface.ipv4 is not None:
-            return interface.ipv4
-    names = ", ".join(i.name for i in interfaces if i.link != "loopback") or "none at all"
-    if wanted:
-        raise LaunchFailed(f"interface {wanted} has no IPv4 address", f"interfaces here: {names}")
-    raise LaunchFailed(
-        "no interface of this host has a LAN address",
-        f"interfaces here: {names}; connect the machine, or name one with --interface",
-    )
+        return task

@@ -6,8 +6,9 @@ from collections import Counter
 
 from avahi_gpu.rendezvous import messages as m
 from avahi_gpu.rendezvous import steps
-from avahi_gpu.rendezvous.core import LEFT_OUT_S, PREPARE_S, RETRY_S, Core
-from avahi_gpu.rendezvous.roster import Proposal, Roster, common_address
+from avahi_gpu.rendezvous.core import GAP_S, LEFT_OUT_S, PREPARE_S, RETRY_S, Core
+from avahi_gpu.rendezvous.networks import Standing, Way, describe_discord, find_ways
+from avahi_gpu.rendezvous.roster import Member, Proposal, Roster, common_address, standing
 
 
 class Proposing:
@@ -20,6 +21,7 @@ class Proposing:
         self.not_before = 0.0  # no proposal before this
         self.committed_at = 0.0
         self.gaps = 0  # how many proposals in a row found the mesh broken
+        self.broken_until: dict[tuple[str, ...], float] = {}  # by a way's addresses: its mesh had gaps
         self.shown: tuple[str, ...] = ()
         self.news_due = False  # members have come: the others should know where to find them
 
@@ -41,19 +43,47 @@ class Proposing:
             self.show_waiting()
             return
         members = [self.roster.members[id] for id in order[1:]]
+        way = self.choose_way(members)
+        if way is None:
+            return
         core.epoch = 1 + max([core.epoch, *(x.epoch for x in members)])
         token = m.Token(core.epoch, core.own.id)
-        address = common_address(members, core.own.address)
-        self.proposal = Proposal(token, order, address, core.now + PREPARE_S)
-        core.emit(steps.Reserve(token, address))
+        self.proposal = Proposal(token, order, way, core.now + PREPARE_S)
+        core.emit(steps.Reserve(token, way.addresses[0]))
+
+    def ways(self, members: list[Member]) -> list[Way]:
+        """Return the ways to seat us and ``members``, best first; those whose mesh had gaps lately last."""
+        core = self.core
+        seen = common_address(members, core.own.address)
+        own = Standing(core.own.host, seen, core.networks, core.asked)
+        found = find_ways([own, *map(standing, members)])
+        return sorted(found, key=lambda way: self.broken_until.get(way.addresses, 0.0) > core.now)
+
+    def choose_way(self, members: list[Member]) -> Way | None:
+        """Return the addresses of a round of us and ``members``; where there are none, tell so and wait."""
+        core = self.core
+        found = self.ways(members)
+        if found:
+            return found[0]
+        own = Standing(core.own.host, core.own.address, core.networks, core.asked)
+        reason = describe_discord([own, *map(standing, members)])
+        self.not_before = core.now + RETRY_S
+        if reason != core.reason:
+            core.reason = reason
+            self.announce(reason)
+        return None
 
     def seats(self) -> tuple[m.Seat, ...]:
         """Return the seats of the proposal, ourselves first."""
         assert self.proposal is not None
         core = self.core
-        own = m.Seat(core.own.id, core.own.host, self.proposal.address, core.mesh_port)
         members = [self.roster.members[id] for id in self.proposal.order[1:]]
-        return (own, *(m.Seat(x.candidate.id, x.candidate.host, x.address, x.mesh_port) for x in members))
+        seats = [(core.own.id, core.own.host, core.mesh_port)]
+        seats += [(x.candidate.id, x.candidate.host, x.mesh_port) for x in members]
+        return tuple(
+            m.Seat(id, host, address, port)
+            for (id, host, port), address in zip(seats, self.proposal.way.addresses, strict=True)
+        )
 
     def reserved(self, event: steps.Reserved) -> None:
         """The ports are ours: ask the members for their promise, and test the mesh ourselves."""
@@ -61,7 +91,9 @@ class Proposing:
         if proposal is None or proposal.token != event.token:
             return
         proposal.store_port, proposal.worker_port = event.store_port, event.worker_port
-        prepare = m.Prepare(proposal.token, self.seats(), event.store_port, event.worker_port)
+        prepare = m.Prepare(
+            proposal.token, self.seats(), event.store_port, event.worker_port, proposal.way.why
+        )
         for id in proposal.order[1:]:
             self.core.send(self.roster.members[id].conn, prepare)
         self.core.emit(steps.TestMesh(proposal.token, prepare.seats, event.store_port, event.worker_port))
@@ -92,9 +124,11 @@ class Proposing:
                 self.mend()
 
     def mend(self) -> None:
-        """The mesh has gaps: go on without those that do not fit in, if the others are enough."""
+        """The mesh has gaps: try another network, or go on without those that do not fit in if enough do."""
         core, proposal = self.core, self.proposal
         assert proposal is not None
+        if self.try_next_way(proposal):
+            return
         misfits = proposal.misfits(core.seated)
         enough = len(proposal.order) - len(misfits) >= core.terms.min_nodes and core.own.id not in misfits
         self.gaps += 1
@@ -106,6 +140,24 @@ class Proposing:
                 member.left_out_until = core.now + LEFT_OUT_S * 10**member.left_out
                 member.left_out += 1
                 core.send(member.conn, self.waiting(f"left out: {core.reason}"))
+
+    def try_next_way(self, proposal: Proposal) -> bool:
+        """Return whether there is another network to try, now that this one's mesh has gaps."""
+        core = self.core
+        reasons = "; ".join(proposal.reasons)
+        self.broken_until = {w: until for w, until in self.broken_until.items() if until > core.now}
+        self.broken_until[proposal.way.addresses] = core.now + GAP_S
+        left = [
+            way
+            for way in self.ways([self.roster.members[id] for id in proposal.order[1:]])
+            if way.addresses not in self.broken_until
+        ]
+        if not left:
+            self.broken_until.clear()  # all have been tried: from the best one again
+            return False
+        where = left[0].network or "the network of the control connections"
+        self.abort(f"{reasons}; trying {where} instead", retry=False)
+        return True
 
     def mesh_done(self, event: steps.MeshDone) -> None:
         """Our own mesh test has ended."""
@@ -127,7 +179,9 @@ class Proposing:
             self.core.send(member.conn, m.Commit(proposal.token))
         self.proposal, self.committed_at, self.shown = None, self.core.now, ()
         self.roster.last_call_until, self.gaps = None, 0
-        self.core.deliver(steps.Round(proposal.token, seats, 0, proposal.store_port, proposal.worker_port))
+        self.core.deliver(
+            steps.Round(proposal.token, seats, 0, proposal.store_port, proposal.worker_port, proposal.way.why)
+        )
         self.core.set_size(len(seats))
 
     def abort(self, reason: str, *, retry: bool) -> None:

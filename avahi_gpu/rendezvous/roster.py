@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from avahi_gpu.model import natural_order
 from avahi_gpu.rendezvous.election import Candidate
-from avahi_gpu.rendezvous.messages import Token
+from avahi_gpu.rendezvous.messages import Attachment, Token
+from avahi_gpu.rendezvous.networks import Standing, Way
 from avahi_gpu.rendezvous.terms import Terms
 
 READY_LIMIT_S = 45.0  # torch gives workers 30 s to end after SIGTERM; a node that needs longer is let go
@@ -14,7 +15,7 @@ READY_LIMIT_S = 45.0  # torch gives workers 30 s to end after SIGTERM; a node th
 
 @dataclass
 class Member:
-    """A node that has joined us. ``address``: its own LAN address; ``here``: ours, as it dialled it."""
+    """A node that has joined us, over a connection from its ``address`` to our ``here``."""
 
     candidate: Candidate
     conn: int
@@ -25,6 +26,8 @@ class Member:
     epoch: int = 0
     ready: bool = False
     mesh_port: int = 0
+    networks: tuple[Attachment, ...] = ()  # where it says that a round may reach it
+    asked: str = ""  # how its user chose them
     token: Token | None = None  # of its last beat
     finished: bool = False
     suspect: bool = False
@@ -38,13 +41,18 @@ class Proposal:
 
     token: Token
     order: tuple[str, ...]
-    address: str  # our own, as the members reach it
+    way: Way  # the addresses of the seats, in the same order
     deadline: float
     store_port: int = 0
     worker_port: int = 0
     acks: set[str] = field(default_factory=set)
     unreached: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by whom which ids
     reasons: list[str] = field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        """Our own, where the store listens."""
+        return self.way.addresses[0]
 
     @property
     def agreed(self) -> bool:
@@ -153,6 +161,11 @@ class Roster:
         moments += [m.busy_since + READY_LIMIT_S for m in self.busy(now)]
         moments += [m.left_out_until for m in self.ready() if m.left_out_until > now]
         return min(moments, default=None)
+
+
+def standing(member: Member) -> Standing:
+    """Return where a member can be reached."""
+    return Standing(member.candidate.host, member.address, member.networks, member.asked)
 
 
 def common_address(members: list[Member], fallback: str) -> str:

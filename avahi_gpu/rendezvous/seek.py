@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
 from avahi_gpu.avahi.browse import resolve_host
@@ -21,21 +21,51 @@ from avahi_gpu.rendezvous.wire import dial
 
 ASK_S = 1.5  # for connecting and again for the answer; a closed port refuses at once
 RESOLVE_S = 6.0  # of one name, Avahi's own limit included
+IPV4_GRACE_S = 0.3  # answers for both families come in the same millisecond, if they come
 SEEK_EVERY_S = 2.0  # between two rounds of asking, while nobody leads us
 
 
 async def find_address(name: str, avahi: Avahi | None) -> str | None:
-    """Return the IPv4 address of a peer given as address, ``.local`` name or other name; None without."""
+    """Return the address of a peer given as address, ``.local`` name or other name; None without.
+
+    IPv4 where the name has both.
+    """
     with contextlib.suppress(ValueError):
         return str(ipaddress.ip_address(name.strip("[]")))
     bare = name.rstrip(".").removesuffix("." + DOMAIN)
     if avahi is not None and "." not in bare:
-        with contextlib.suppress(BusError):
-            return (await asyncio.wait_for(resolve_host(avahi, f"{bare}.{DOMAIN}"), RESOLVE_S))[0]
+        found = await _ask_avahi(avahi, f"{bare}.{DOMAIN}")
+        if found is not None:
+            return found
     loop = asyncio.get_running_loop()
     with contextlib.suppress(OSError, UnicodeError, asyncio.TimeoutError):  # a name that no resolver takes
-        asked = loop.getaddrinfo(name, None, family=socket.AF_INET, type=socket.SOCK_STREAM)
-        return str((await asyncio.wait_for(asked, RESOLVE_S))[0][4][0])
+        asked = loop.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+        answers = await asyncio.wait_for(asked, RESOLVE_S)
+        return str(min(answers, key=lambda a: a[0] != socket.AF_INET)[4][0])
+    return None
+
+
+async def _ask_avahi(avahi: Avahi, name: str) -> str | None:
+    """Return the address of a host as Avahi knows it: IPv6 where IPv4 does not follow at once."""
+    four, six = (asyncio.ensure_future(_resolve(avahi, name, family)) for family in (4, 6))
+    try:
+        await asyncio.wait({four, six}, timeout=RESOLVE_S, return_when=asyncio.FIRST_COMPLETED)
+        if not four.done():
+            await asyncio.wait({four}, timeout=IPV4_GRACE_S if six.done() and six.result() else RESOLVE_S)
+        return (four.result() if four.done() else None) or (await asyncio.wait_for(six, RESOLVE_S))
+    except asyncio.TimeoutError:
+        return None
+    finally:
+        for task in (four, six):
+            task.cancel()
+
+
+async def _resolve(avahi: Avahi, name: str, family: int) -> str | None:
+    with contextlib.suppress(BusError):
+        address, index = await resolve_host(avahi, name, family=family)
+        link_local = family == 6 and ipaddress.ip_address(address).is_link_local
+        with contextlib.suppress(OSError):
+            return f"{address}%{socket.if_indextoname(index)}" if link_local else address
     return None
 
 
@@ -49,9 +79,9 @@ class Seeker(Protocol):
 
 
 async def seek(
-    us: Pass, peers: Sequence[str], own: Collection[str], avahi: Avahi | None, seeker: Seeker
+    us: Pass, peers: Sequence[str], own: Callable[[], Collection[str]], avahi: Avahi | None, seeker: Seeker
 ) -> None:
-    """Ask the ``peers`` that the user named, for as long as nobody leads us. ``own``: our addresses."""
+    """Ask the ``peers`` that the user named, while nobody leads us. ``own``: our addresses by now."""
     told: set[str] = set()
 
     def say_once(text: str) -> None:
@@ -64,7 +94,7 @@ async def seek(
             found = await asyncio.gather(*(find_address(p, avahi) for p in peers))
             for name in sorted(p for p, address in zip(peers, found, strict=True) if address is None):
                 say_once(f"--peers names {name}, which nobody knows: give its address")
-            hosts = sorted({a for a in found if a is not None} - set(own))
+            hosts = sorted({a for a in found if a is not None} - set(own()))
             for candidates, complaints in await asyncio.gather(
                 *(ask_host(a, CONTROL_PORTS, us) for a in hosts)
             ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from avahi_gpu.rendezvous.election import Candidate
-from avahi_gpu.rendezvous.messages import Message, Seat, Token
+from avahi_gpu.rendezvous.messages import Attachment, Message, Seat, Token
 
 # --- events ------------------------------------------------------------------------------------------------
 
@@ -83,6 +83,27 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class Moved:
+    """This node's networks, best first, as far as the user allows (``asked``: in which words).
+
+    ``address``: the one that it offers before a round has one. Comes before anything else, and again whenever
+    an interface comes, goes or takes another address.
+    """
+
+    address: str
+    networks: tuple[Attachment, ...]
+    asked: str = ""
+
+
+@dataclass(frozen=True)
+class Severed:
+    """The running round's own network no longer carries: nothing comes from the leader's seat."""
+
+    token: Token
+    reason: str
+
+
+@dataclass(frozen=True)
 class Reserved:
     """The ports of a proposal are ours."""
 
@@ -122,6 +143,8 @@ Event = (
     | Lost
     | Answered
     | Wanted
+    | Moved
+    | Severed
     | Reserved
     | MeshDone
     | Tick
@@ -183,13 +206,17 @@ class TestMesh:
 
 @dataclass(frozen=True)
 class Round:
-    """A formed group. The leader is rank 0; ``rank`` is our own place in ``seats``."""
+    """A formed group. The leader is rank 0; ``rank`` is our own place in ``seats``.
+
+    ``why``: for people, why it runs on the network of these addresses.
+    """
 
     token: Token
     seats: tuple[Seat, ...]
     rank: int
     store_port: int
     worker_port: int
+    why: str = ""
 
     @property
     def leader(self) -> Seat:

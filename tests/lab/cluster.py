@@ -44,7 +44,13 @@ class Cluster:
         # LANs are isolated, so equal subnets do no harm; different ones keep output of two clusters apart
         self.subnet = subnet or f"10.77.{(os.getpid() * 7 + number) % 254 + 1}"
         self.hosts = [
-            Host(i, f"{self.subnet}.{i}", self._machine_id(i), bare=bare, token=self.token)
+            Host(
+                i,
+                f"{self.subnet}{'::' if ':' in self.subnet else '.'}{i}",
+                self._machine_id(i),
+                bare=bare,
+                token=self.token,
+            )
             for i in range(1, size + 1)
         ]
         self._switch: subprocess.Popen[str] | None = None
@@ -127,7 +133,8 @@ def cluster(
 
     ``avahi=False``: avahi-daemon does not run yet. ``bare=True``: as before ``setup``, which means so, and
     that the hosts line of nsswitch.conf is ``files dns``. ``settle=False``: return before the daemons have
-    registered their names. ``subnet``: three numbers of an IPv4 address, chosen anew for each if None.
+    registered their names. ``subnet``: three numbers of an IPv4 address, chosen anew for each if None; or the
+    first of an IPv6 address (``fd77:1``), for a LAN without IPv4.
     """
     lab = Cluster(n, bare=bare, subnet=subnet)
     try:

@@ -34,7 +34,7 @@ class BootFailed(Exception):
 class Host:
     """One virtual host of a ``Cluster``.
 
-    ``name`` is its host name, ``address`` its IPv4 address on eth0, ``pid`` that of its process 1 seen from
+    ``name`` is its host name, ``address`` its address on eth0, ``pid`` that of its process 1 seen from
     outside. Paths and the working folder are the outer machine's, except /etc, /var, /run, /proc, /sys and
     /dev/shm, which are the host's own.
     """

@@ -58,12 +58,18 @@ def build_switch(switch: int) -> None:
 
 
 def plug_in(switch: int, number: int, host: int, address: str) -> None:
-    """Lay a cable from the switch to the host whose process 1 is ``host``; its end there is eth0."""
+    """Lay a cable from the switch to the host whose process 1 is ``host``; its end there is eth0.
+
+    ``address``: IPv4, or IPv6 for a LAN that knows nothing else.
+    """
     port = port_of(number)
     configure(
         switch,
         [f"link add {port} type veth peer name eth0 netns {host}", f"link set {port} master {BRIDGE} up"],
     )
+    if ":" in address:
+        configure(host, ["link set lo up", f"addr add {address}/64 dev eth0", "link set eth0 up"])
+        return
     configure(
         host,
         [

@@ -7,6 +7,7 @@ Commands: ``start``, ``want``, ``close OUTCOME``. Lines: ``{"started"}``, ``{"no
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sys
 import threading
@@ -39,6 +40,8 @@ class Script:
         self.priority = wanted.get("priority", 0)
         self.peers = tuple(wanted.get("peers", ()))
         self.key = ClusterKey(bytes.fromhex(wanted["key"])) if wanted.get("key") else None
+        self.interface = wanted.get("interface")
+        os.environ.update(wanted.get("env", {}))
         self.began = 0.0
         self.lock = threading.Lock()
         self.node: Node | None = None
@@ -54,7 +57,14 @@ class Script:
         self.began = time.monotonic()
         host = socket.gethostname()
         try:
-            settings = Settings(self.terms, host, self.priority, peers=self.peers, key=self.key)
+            settings = Settings(
+                self.terms,
+                host,
+                self.priority,
+                interface=self.interface,
+                peers=self.peers,
+                key=self.key,
+            )
             self.node = Node.start(settings, self.notice)
         except AvahiGpuError as error:
             self.say(failed=error.message, hint=error.hint)

@@ -271,9 +271,12 @@ def test_without_avahi_the_start_fails_at_once_with_what_to_do(make_cluster: Cal
 def test_without_a_lan_interface_the_start_says_so(make_cluster: Callable[..., Cluster]) -> None:
     lab = make_cluster(1)
     lab[0].run(["ip", "addr", "flush", "dev", "eth0"], check=True)
-    with Job(lab.hosts, (1, 1)) as job:
+    with Job(lab.hosts, (2, 2)) as job:
         job.start()
         assert "no interface" in job.nodes[0].wait_for("failed", 3)["failed"]
+    with Job(lab.hosts, (1, 1)) as job:  # which needs no other node
+        job.start()
+        assert job.rounds(ROUND_S)[0]["own"] == "127.0.0.1"
 
 
 def test_the_record_is_on_the_lan_while_a_node_runs_and_gone_afterwards(cluster3: Cluster) -> None:

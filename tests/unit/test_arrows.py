@@ -52,6 +52,8 @@ EDGES = (
     "rendezvous/node.py",
     "rendezvous/plugin.py",
     "rendezvous/seek.py",
+    "rendezvous/sightings.py",
+    "rendezvous/surroundings.py",
     "rendezvous/wire.py",
 )
 EFFECTS = {

@@ -41,10 +41,12 @@ class Agent:
         self.numbers = itertools.count(1)
         self.hang_s = 0.0  # how much longer the workers take to end next time
         self.timer = 0
+        self.carried_at = 0.0  # when the round's network last carried to the leader
         self.ticks: list[float] = []
         self.frozen: list[Callable[[], None]] | None = None
         own = Candidate(self.id, host.name, host.address, self.port, priority)
         self.agreement = Agreement(own, terms)
+        self.agreement.handle(steps.Moved(host.address, host.networks), host.clock(self.lan.now))
         host.programs.append(self)
         watch.agents[self.id] = self
         self.lan.multicast.start(self)
@@ -115,6 +117,8 @@ class Agent:
                 self.watch.delivered(self, round)
                 self.state, self.round = "running", round
                 self.host.workers.add((self.terms.job, round.token))
+                self.carried_at = self.lan.now
+                self.lan.after(1.0, self.watch_network, round.token)
             case steps.Over(reason):
                 self.watch.over(self, reason)
                 self.stop_workers("")
@@ -147,7 +151,7 @@ class Agent:
             host = self.lan.host_at(seat.address)
             if seat.id == self.id or host is None:
                 continue
-            reached = self.lan.both_ways(self.host, host)
+            reached = self.lan.joined(self.host, host, seat.address)
             listens = any(p.alive and p.mesh_port == seat.mesh_port for p in host.programs)
             if not reached or not listens:
                 missed.append((seat.id, f"{self.host.name} cannot reach {seat.host}"))
@@ -156,6 +160,20 @@ class Agent:
             self.lan.after(MESH_TIMEOUT_S, self.test_mesh, token, seats, False)
         else:
             self.handle(steps.MeshDone(token, tuple(missed)))
+
+    def watch_network(self, token: Token) -> None:
+        """What the kernel's keepalive on a connection to the leader's seat does while a round runs."""
+        if not self.alive or self.round is None or self.round.token != token or self.state != "running":
+            return
+        seat = self.round.leader
+        leader = self.watch.agents[seat.id].host
+        now = self.lan.now
+        if self.lan.joined(self.host, leader, seat.address) or seat.address in self.host.addresses:
+            self.carried_at = now
+        elif now >= self.carried_at + self.terms.lost_after_s:
+            self.handle(steps.Severed(token, f"nothing comes from {seat.address}"))
+            return
+        self.lan.after(1.0, self.watch_network, token)
 
     # --- the agent and its workers -------------------------------------------------------------------------
 

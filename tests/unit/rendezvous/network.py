@@ -5,6 +5,8 @@ Nothing here knows the agreement. What is modelled, and how real machines were s
 - TCP keeps the order of a connection. A process that dies resets its connections; a host without power or
   cable is silent, and what was sent to it arrives late, after retransmissions that wait longer each time.
 - A connect to a host that is there is accepted or refused at once; one into nothing ends after 1.5 s.
+- A host may have a second, faster network that carries no control connection, but the round. What breaks
+  there is seen by the mesh test, and between a member and its leader by the kernel's keepalive.
 - mDNS: announcements and queries are lost one by one; a record lives for 10 s after it was last heard, or
   for ever in a cache that protects it; a goodbye may be lost as well.
 """
@@ -18,6 +20,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from avahi_gpu.rendezvous.messages import Attachment
 
 CONNECT_TIMEOUT_S = 1.5
 RECORD_TTL_S = 10.0
@@ -57,10 +61,22 @@ class Host:
     cable: bool = True
     programs: list[Any] = field(default_factory=list)
     workers: set[tuple[str, Any]] = field(default_factory=set)  # job and token of those that live here
+    fast: bool = False  # it has a card in the fast network as well
 
     @property
     def address(self) -> str:
         return f"10.77.0.{self.index + 1}"
+
+    @property
+    def networks(self) -> tuple[Attachment, ...]:
+        """What it tells of its networks; every host has Docker's, which joins nobody."""
+        fast = [Attachment("eth1", f"10.9.0.{self.index + 1}", 24, "wired", 10_000)] * self.fast
+        lan = Attachment("eth0", self.address, 24, "wired", 1000)
+        return (*fast, lan, Attachment("docker0", "172.17.0.1", 16, "virtual"))
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return tuple(n.address for n in self.networks)
 
     def clock(self, t: float) -> float:
         """Return the host's monotonic time at true time ``t``."""
@@ -94,6 +110,7 @@ class Lan:
         offsets = [self.random.uniform(0, 1e5) + days * DAY_S * i for i in range(hosts)]
         self.hosts = [Host(i, f"node-{i + 1}", offsets[i], drifts[i]) for i in range(hosts)]
         self.blocked: set[tuple[int, int]] = set()  # packets from -> to that are dropped
+        self.fast_blocked: set[tuple[int, int]] = set()  # pairs that the fast network does not join
         self.deaf: set[tuple[int, int]] = set()  # multicast from -> to that never arrives
         self.stalled: list[Stream] = []
         self.multicast = Multicast(self)
@@ -129,6 +146,17 @@ class Lan:
     def both_ways(self, one: Host, other: Host) -> bool:
         return self.path(one, other) and self.path(other, one)
 
+    @staticmethod
+    def network_of(address: str) -> str:
+        return address.rpartition(".")[0]
+
+    def joined(self, one: Host, other: Host, address: str) -> bool:
+        """Whether the network of ``address``, which is ``other``'s, joins the two."""
+        if self.network_of(address) == "10.9.0":
+            pair = (one.index, other.index)
+            return one.powered and other.powered and not {pair, pair[::-1]} & self.fast_blocked
+        return self.both_ways(one, other)
+
     def delay(self) -> float:
         if self.slow and self.random.random() < 0.5:
             return self.random.uniform(0.01, 0.3)
@@ -151,7 +179,7 @@ class Lan:
     # --- TCP -----------------------------------------------------------------------------------------------
 
     def host_at(self, address: str) -> Host | None:
-        return next((h for h in self.hosts if h.address == address), None)
+        return next((h for h in self.hosts if address in h.addresses), None)
 
     def listener(self, address: str, port: int) -> Program | None:
         host = self.host_at(address)

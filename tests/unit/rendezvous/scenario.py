@@ -77,6 +77,15 @@ class Scenario:
         self.lan.blocked -= pairs
         self.lan.topology_changed()
 
+    def block_fast(self, pairs: set[tuple[int, int]]) -> None:
+        """The fast network falls apart; the LAN beside it does not notice."""
+        self.lan.fast_blocked |= pairs
+        self.lan.topology_changed()
+
+    def unblock_fast(self, pairs: set[tuple[int, int]]) -> None:
+        self.lan.fast_blocked -= pairs
+        self.lan.topology_changed()
+
     def fail_workers(self, host: Host) -> None:
         agent = self.agent_on(host)
         if agent is not None and agent.round is not None:
@@ -122,6 +131,7 @@ class Scenario:
 
     def heal_all(self) -> None:
         self.lan.blocked.clear()
+        self.lan.fast_blocked.clear()
         for host in self.lan.hosts:
             host.cable = True
         self.lan.topology_changed()
@@ -180,6 +190,12 @@ def compose(seed: int, *, days: int = 0, tracing: bool = False) -> Scenario:
             for b in range(a):
                 if r.random() < 0.5:
                     lan.deaf.add(r.choice([(a, b), (b, a)]))
+    cards = random.Random(seed * 31 + 5)  # of its own: the lives of earlier seeds stay what they were
+    if cards.random() < 0.4:
+        for host in lan.hosts:
+            host.fast = cards.random() < 0.8
+        if cards.random() < 0.3:  # one that never worked: wrong VLAN, a cable into the wrong switch
+            lan.fast_blocked.add((cards.randrange(count), cards.randrange(count)))
     spread = r.choice([0.0, 0.3, 2.0, 8.0])
     for host in lan.hosts:
         moment = (15.0 if r.random() < 0.1 else 0.0) + r.uniform(0, spread)
@@ -205,6 +221,7 @@ def add_faults(scenario: Scenario, count: int) -> None:
     need = max(terms.min_nodes for terms in scenario.jobs)
     kinds = ["kill", "power", "cut", "cut", "split", "oneway", "pair", "script", "freeze", "leave"]
     kinds += ["leader", "leader", *(["hang"] if r.random() < 0.2 else [])]
+    kinds += ["fast", "fast"] * any(h.fast for h in hosts)
     for _ in range(count):
         at = r.uniform(0.2, 35.0) if burst is None else burst + r.uniform(0.0, 4.0)
         host, kind = r.choice(hosts), r.choice(kinds)
@@ -229,6 +246,10 @@ def add_faults(scenario: Scenario, count: int) -> None:
                 pairs |= {(b, a) for a, b in pairs}
             lan.after(at, scenario.block, pairs)
             lan.after(at + lasts, scenario.unblock, pairs)
+        elif kind == "fast":
+            pairs = {(a, b) for a in range(len(hosts)) for b in range(a) if r.random() < 0.5}
+            lan.after(at, scenario.block_fast, pairs)
+            lan.after(at + lasts, scenario.unblock_fast, pairs)
         elif kind == "script":
             lan.after(at, scenario.fail_workers, host)
         elif kind == "hang":

@@ -133,11 +133,13 @@ class Watch:
         hosts = [s.address for s in prepare.seats]
         self.demand(len(hosts) == len(set(hosts)), agent, f"proposes a host twice: {hosts}")
         for seat in prepare.seats:
-            self.demand(seat.address == self.agents[seat.id].host.address, agent, f"misplaces {seat}")
+            self.demand(seat.address in self.agents[seat.id].host.addresses, agent, f"misplaces {seat}")
+        networks = {Lan.network_of(seat.address) for seat in prepare.seats}
+        self.demand(len(networks) == 1, agent, f"mixes networks: {hosts}")
 
     def delivered(self, agent: Agent, round: steps.Round) -> None:
         token = round.token
-        alone = m.Prepare(token, round.seats, round.store_port, round.worker_port)
+        alone = m.Prepare(token, round.seats, round.store_port, round.worker_port, round.why)
         known = self.rounds.setdefault(token, alone)
         if known is alone:
             self.check_proposal(agent, alone)
