@@ -87,6 +87,10 @@ class Trace:
                 return f"lost {self.peer(conn)}: {shown(reason, TEXT_SHOWN)}"
             case steps.Wanted(mesh_port, reason):
                 return f"the agent wants a round, mesh port {mesh_port}{because(reason)}"
+            case steps.Moved(_, networks, asked):
+                return f"this node is at {describe_networks(networks, asked)}"
+            case steps.Severed(token, reason):
+                return f"the network of round {token} is cut{because(reason)}"
             case steps.Reserved(token, store_port, worker_port):
                 return f"ports of round {token}: store {store_port}, workers {worker_port}"
             case steps.MeshDone(token, unreachable):
@@ -159,11 +163,13 @@ class Trace:
             case m.Waiting(present, smallest, largest, note):
                 here = self.list_names(present)
                 return f"waiting {link}: {here} of {show_nodes(smallest, largest)}{because(note)}"
-            case m.Ready(mesh_port, epoch, reason):
-                return f"ready {link}: mesh port {mesh_port}, epoch {epoch}{because(reason)}"
-            case m.Prepare(token, seats, store_port, worker_port):
+            case m.Ready(mesh_port, epoch, reason, networks, asked):
+                where = f", at {describe_networks(networks, asked)}" if networks else ""
+                return f"ready {link}: mesh port {mesh_port}, epoch {epoch}{where}{because(reason)}"
+            case m.Prepare(token, seats, store_port, worker_port, why):
                 ports = f"store {store_port}, workers {worker_port}"
-                return f"prepare {link}: round {token}: {self.describe_seats(seats)}; {ports}"
+                where = self.describe_seats(seats)
+                return f"prepare {link}: round {token}: {where}; {ports}{because(why)}"
             case m.Nack(token, reason):
                 return f"nack {link}: round {token}{because(reason)}"
             case m.Ack(token) | m.Commit(token):
@@ -244,6 +250,12 @@ def compare(best: Candidate, other: Candidate) -> str:
     if best.rank[1] != other.rank[1]:
         return f"its name comes before {name}"
     return f"its id {best.id[:8]} comes before {other.id[:8]}, the names are the same"
+
+
+def describe_networks(networks: tuple[m.Attachment, ...], asked: str) -> str:
+    """Return where a node can be reached, best first, and how its user chose that."""
+    found = [f"{shown(n.interface)} {shown(n.address)}/{n.prefix}" for n in networks[:HOSTS_SHOWN]]
+    return (", ".join(found) or "no network") + (f" as {shown(asked)} asks" if asked else "")
 
 
 def describe_skills(skills: m.Skills) -> str:
