@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 
 SETTLE_S = 0.2  # a change comes in several messages: an address goes, another one comes
@@ -38,10 +39,6 @@ class News:
         finally:
             loop.remove_reader(self._sock)
         await asyncio.sleep(SETTLE_S)
-        for _ in range(DRAIN_MAX):
-            try:
+        with contextlib.suppress(OSError):  # EAGAIN: that was all; ENOBUFS: there was more than it holds
+            for _ in range(DRAIN_MAX):
                 self._sock.recv(MESSAGE_MAX)
-            except BlockingIOError:
-                break
-            except OSError:  # ENOBUFS: more than the socket holds
-                continue
