@@ -22,12 +22,16 @@ def missing_for_lab() -> str:
     return f"virtual hosts need {', '.join(missing)}: make test installs them" if missing else ""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark everything under tests/lab."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark everything under tests/lab, and leave out the long list of faults unless -m asks for it."""
     folder = Path(__file__).with_name("lab")
     for item in items:
         if folder in item.path.parents:
             item.add_marker("lab")
+    if "faults" not in config.option.markexpr:
+        left_out = [item for item in items if item.get_closest_marker("faults")]
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -75,6 +75,18 @@ class JobNode:
                 self.lines.append(line)
         return [line for line in self.lines if key in line]
 
+    def drain(self, seconds: float) -> None:
+        """Take in all that is said within so many seconds."""
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                line = self._queue.get(timeout=max(0.0, end - time.monotonic()) or 0.001)
+            except queue.Empty:
+                return
+            if line is None:
+                return
+            self.lines.append(line)
+
     def close(self, outcome: str = "left") -> None:
         """Say goodbye and wait for the end."""
         if self.process.poll() is None:
