@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -24,14 +24,20 @@ class JobNode:
     """One node of a job on one host."""
 
     def __init__(
-        self, host: Host, nodes: tuple[int, int], env: dict[str, str] | None = None, **settings: Any
+        self,
+        host: Host,
+        nodes: tuple[int, int],
+        env: dict[str, str] | None = None,
+        before: Sequence[str] = (),
+        **settings: Any,
     ) -> None:
+        """``before``: a command that runs the node's; the other settings are node_script's."""
         self.host = host
         self.lines: list[Line] = []
         self.errors: list[str] = []  # the lines of stderr, once it has ended
         self._queue: queue.Queue[Line | None] = queue.Queue()
-        argv = [sys.executable, "-m", "tests.lab.node_script", json.dumps({"nodes": nodes, **settings})]
-        self.process = host.popen(argv, stdin=subprocess.PIPE, env=env)
+        script = [sys.executable, "-m", "tests.lab.node_script", json.dumps({"nodes": nodes, **settings})]
+        self.process = host.popen([*before, *script], stdin=subprocess.PIPE, env=env)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         self.wait_for("loaded", LOAD_S)
@@ -142,3 +148,34 @@ class Job:
         )
         assert sorted(r["rank"] for r in found) == list(range(len(nodes))), found
         return found
+
+
+def running(node: JobNode) -> str | None:
+    """Return the token of the round that a node's agent believes in, from all it has said so far."""
+    current: str | None = None
+    for line in node.lines:
+        current = line.get("round", None if "over" in line else current)
+    return current
+
+
+def listen(nodes: list[JobNode], seconds: float) -> None:
+    """Read what the nodes say for so long."""
+    end = time.monotonic() + seconds
+    for node in nodes:
+        node.drain(max(0.0, end - time.monotonic()))
+    for node in nodes:
+        node.drain(0.0)
+
+
+def wait_for_one_group(nodes: list[JobNode], within_s: float) -> None:
+    """Wait until all nodes run one round, of as many nodes as there are."""
+    end = time.monotonic() + within_s
+    while len({running(node) for node in nodes}) != 1 or running(nodes[0]) is None:
+        assert time.monotonic() < end, [node.lines[-6:] for node in nodes]
+        listen(nodes, 0.1)
+    rounds = [line for node in nodes for line in node.lines if line.get("round") == running(nodes[0])]
+    assert sorted(line["rank"] for line in rounds) == list(range(len(nodes)))
+
+
+def notices(node: JobNode) -> str:
+    return "\n".join(line["notice"] for line in node.lines if "notice" in line)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.lab.cluster import Cluster
-from tests.lab.jobs import Job, JobNode, Line
+from tests.lab.jobs import Job, Line, listen, notices, running, wait_for_one_group
 from tests.lab.network import Way
 
 pytestmark = pytest.mark.lab
@@ -24,37 +24,6 @@ BUSY_S = 5.0  # what a machine that runs other tests besides may add
 def lost_within(terms: dict[str, float]) -> float:
     """Return how long the survivors of a silent node may take to stand again."""
     return terms.get("lost_after_s", 5.0) + 3.0 + BUSY_S
-
-
-def running(node: JobNode) -> str | None:
-    """Return the token of the round that a node's agent believes in, from all it has said so far."""
-    current: str | None = None
-    for line in node.lines:
-        current = line.get("round", None if "over" in line else current)
-    return current
-
-
-def listen(nodes: list[JobNode], seconds: float) -> None:
-    """Read what the nodes say for so long."""
-    end = time.monotonic() + seconds
-    for node in nodes:
-        node.drain(max(0.0, end - time.monotonic()))
-    for node in nodes:
-        node.drain(0.0)
-
-
-def wait_for_one_group(nodes: list[JobNode], within_s: float) -> None:
-    """Wait until all nodes run one round, of as many nodes as there are."""
-    end = time.monotonic() + within_s
-    while len({running(node) for node in nodes}) != 1 or running(nodes[0]) is None:
-        assert time.monotonic() < end, [node.lines[-6:] for node in nodes]
-        listen(nodes, 0.1)
-    rounds = [line for node in nodes for line in node.lines if line.get("round") == running(nodes[0])]
-    assert sorted(line["rank"] for line in rounds) == list(range(len(nodes)))
-
-
-def notices(node: JobNode) -> str:
-    return "\n".join(line["notice"] for line in node.lines if "notice" in line)
 
 
 def names(lines: list[Line]) -> list[str]:
