@@ -21,7 +21,7 @@ from avahi_gpu.launch.chronicle import Chronicle, Outcome, count
 from avahi_gpu.launch.command import Request, leftovers, torchrun_arguments
 from avahi_gpu.launch.neighbours import Neighbours
 from avahi_gpu.launch.outcome import Stopped, describe, exit_code, first_failure
-from avahi_gpu.rendezvous.dealings import MASTER_PRIORITY, JobEnded, Notice, Settings
+from avahi_gpu.rendezvous.dealings import JobEnded, Notice, Settings
 from avahi_gpu.rendezvous.messages import Skills
 from avahi_gpu.rendezvous.node import Node
 from avahi_gpu.rendezvous.plugin import uncollected
@@ -142,7 +142,7 @@ def run_job(request: Request, skills: Skills, display: Display) -> Ending:
             if failures:
                 first = describe(first_failure(failures))
                 goodbye, outcome = ("failed", first), "failed"
-                display.event(f"{node.settings.host}: {first}")
+                display.event(f"{node.host}: {first}")
             else:
                 goodbye, outcome = ("finished", ""), "finished"
             return Ending(exit_code(failures))
@@ -207,10 +207,8 @@ def settings_of(request: Request, skills: Skills) -> Settings:
         allow_skew=request.allow_skew,
         skills=skills,
     )
-    leads = request.master.lower() == host.lower()
-    priority = MASTER_PRIORITY if leads else 0
     key = request.key.key if request.key is not None else None
-    return Settings(terms, host, priority, request.interface, request.peers, key)
+    return Settings(terms, host, 0, request.interface, request.peers, key, request.master)
 
 
 def own_host() -> str:

@@ -25,7 +25,10 @@ class JobEnded(AvahiGpuError):
 
 @dataclass(frozen=True)
 class Settings:
-    """What a start of a node needs to know. ``interface`` None: whichever is best for all."""
+    """What a start of a node needs to know. ``interface`` None: whichever is best for all.
+
+    ``host`` is the kernel's name for this machine; Avahi's may be another. ``master``: either name leads.
+    """
 
     terms: Terms
     host: str
@@ -33,6 +36,12 @@ class Settings:
     interface: str | None = None
     peers: tuple[str, ...] = ()  # hosts to ask by unicast, where multicast is filtered
     key: ClusterKey | None = None  # what all nodes of the job prove to hold; None: nobody is asked
+    master: str = ""
+
+    def priority_of(self, published: str) -> int:
+        """Return our priority in the election when Avahi publishes this machine under that name."""
+        names = {self.host.lower(), published.lower()}
+        return MASTER_PRIORITY if self.master.lower() in names else self.priority
 
 
 @dataclass(frozen=True)

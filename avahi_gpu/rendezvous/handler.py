@@ -36,7 +36,7 @@ from avahi_gpu.host.configuration import read_config
 from avahi_gpu.host.key_file import find_key
 from avahi_gpu.host.resolver import SLOW_NAMES, NameProbe
 from avahi_gpu.host.system import System
-from avahi_gpu.rendezvous.dealings import MASTER_PRIORITY, JobEnded, Notice, Settings
+from avahi_gpu.rendezvous.dealings import JobEnded, Notice, Settings
 from avahi_gpu.rendezvous.environment import interface_variables, missing_variables
 from avahi_gpu.rendezvous.mesh import Formed
 from avahi_gpu.rendezvous.messages import Skills
@@ -221,7 +221,7 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
             tell(Notice("torchrun counts the loss of a node as a restart: give --max-restarts"))
             self.node.close("left", f"no restart was left: {self.node.reason}")
         else:
-            self.node.close("failed", f"its script failed on {self.node.settings.host}")
+            self.node.close("failed", f"its script failed on {self.node.host}")
         self.release(keep=error is None)
         self.stores.clear()
         return True
@@ -323,7 +323,7 @@ def settings_of(parameters: RendezvousParameters) -> Settings:
     return Settings(
         terms=terms,
         host=host,
-        priority=MASTER_PRIORITY if master and master.partition(".")[0] == host else 0,
+        master=master.partition(".")[0],
         interface=parameters.get("interface") or os.environ.get("AVAHI_GPU_INTERFACE"),
         peers=tuple(p for p in peers.split("+") if p),  # torchrun ends a value at a comma
         key=cluster_key(parameters.get("key_file")),

@@ -10,12 +10,13 @@ import socket
 import threading
 import time
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 from avahi_gpu.avahi.browse import Browser
 from avahi_gpu.avahi.bus import Avahi, connect
 from avahi_gpu.avahi.publish import Publication
-from avahi_gpu.errors import BusError, LaunchFailed
+from avahi_gpu.errors import LaunchFailed
 from avahi_gpu.model import JOB_SERVICE
 from avahi_gpu.rendezvous import log, steps
 from avahi_gpu.rendezvous.agreement import Agreement
@@ -35,16 +36,15 @@ from avahi_gpu.rendezvous.mesh import (
 )
 from avahi_gpu.rendezvous.proof import Pass
 from avahi_gpu.rendezvous.record import encode_record
-from avahi_gpu.rendezvous.seek import ask_port, seek
+from avahi_gpu.rendezvous.seek import ask_port, excused, seek
 from avahi_gpu.rendezvous.sightings import Sightings
 from avahi_gpu.rendezvous.surroundings import Surroundings
 from avahi_gpu.rendezvous.terms import CONTROL_PORTS
 from avahi_gpu.rendezvous.trace import Trace
 from avahi_gpu.rendezvous.wire import describe
 
-START_S = (
-    10.0  # reading the interfaces and reaching the bus take milliseconds; longer is a machine that hangs
-)
+# reading the interfaces and reaching the bus take milliseconds; longer is a machine that hangs
+START_S = 10.0
 CLOSE_S = 3.0  # saying goodbye and withdrawing the record; on the way out nobody waits longer
 FAREWELL_S = 2.0  # a leader that has finished waits that long for its members to say so too
 STOOD_STILL_S = 0.5  # a tick that is late by that much: this process, or the whole machine, stood still
@@ -63,8 +63,9 @@ class Node:
         self.terms = settings.terms
         self.listener = listener
         self.id = secrets.token_hex(8)
+        self.host = settings.host  # then Avahi's, which is unique on this LAN
         self.over = False  # the running round is over: the agent's workers have to go
-        self._reason = ""
+        self.reason = ""  # … because of this
         self.loop = asyncio.new_event_loop()
         self._changed = threading.Condition()
         self._formed: Formed | None = None
@@ -109,9 +110,8 @@ class Node:
         node._lock = lock
         node._thread.start()
         if not node._ready.wait(START_S):
-            node._failure = LaunchFailed(
-                f"the start took longer than {START_S:g} s", "look at `avahi-gpu doctor`"
-            )
+            late = f"the start took longer than {START_S:g} s"
+            node._failure = LaunchFailed(late, "look at `avahi-gpu doctor`")
         if node._failure is not None:
             lock.close()
             raise node._failure
@@ -143,11 +143,6 @@ class Node:
     def address(self) -> str:
         """The address that this node offers before a round has chosen one."""
         return self._around.address
-
-    @property
-    def reason(self) -> str:
-        """Why the last round ended, '' where it has not."""
-        return self._reason
 
     def close(self, outcome: str, detail: str = "") -> None:
         """Say goodbye (``finished``, ``failed`` or ``left``), withdraw the record, end the thread; bounded.
@@ -185,21 +180,20 @@ class Node:
         await self._around.read()
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(self._shut)
+            avahi = None
+            with excused(self.settings.peers, self.say):
+                avahi = await stack.enter_async_context(connect())
+                self._rename(await avahi.host_name() or self.host)
             port = await self._channel.listen(CONTROL_PORTS)
-            own = Candidate(self.id, self.settings.host, self.address, port, self.settings.priority)
+            own = Candidate(self.id, self.host, self.address, port, self.settings.priority_of(self.host))
             self._agreement = Agreement(own, self.terms)
             self._trace = log.start_trace(own, time.monotonic())
             self._feed(self._around.moved)
             self._spawn(self._around.watch(self._feed))
             await self._mesh.open()
-            avahi = None
-            try:
-                avahi = await stack.enter_async_context(connect())
-                await self._publish_and_watch(avahi, own, stack)
-            except BusError as error:
-                if not self.settings.peers:
-                    raise
-                self._say(Notice(f"going on with --peers alone: {error.message}"))
+            if avahi is not None:
+                with excused(self.settings.peers, self.say):
+                    await self._publish_and_watch(avahi, own, stack)
             if self.settings.peers:
                 around = self._around
                 self._spawn(seek(self._pass, self.settings.peers, lambda: around.addresses, avahi, self))
@@ -208,10 +202,15 @@ class Node:
             await self._closing.wait()
             self._feed(steps.Closed(*self._goodbye))
 
+    def _rename(self, host: str) -> None:
+        self.host = host
+        self._pass = replace(self._pass, host=host)
+        self._channel = Channel(self._feed, self._pass, self.say)  # none was opened by the old one
+
     async def _publish_and_watch(
         self, avahi: Avahi, own: Candidate, stack: contextlib.AsyncExitStack
     ) -> None:
-        label = f"{self.settings.host.encode()[: NAME_MAX - 17].decode(errors='ignore')}-{self.id}"
+        label = f"{self.host.encode()[: NAME_MAX - 17].decode(errors='ignore')}-{self.id}"
         txt = encode_record(self.terms, own, state="look")
         publication = Publication(avahi, JOB_SERVICE, label, own.port, txt)
         self._publication = await stack.enter_async_context(publication)
@@ -265,9 +264,8 @@ class Node:
         self._check_members()
 
     def _tick(self, due: float) -> None:
-        if (
-            time.monotonic() > due + STOOD_STILL_S
-        ):  # what has come in meanwhile is read before anybody is lost
+        if time.monotonic() > due + STOOD_STILL_S:
+            # what has come in meanwhile is read before anybody is lost
             self._timer = self.loop.call_later(CATCH_UP_S, self._feed, steps.Tick())
         else:
             self._feed(steps.Tick())
@@ -291,7 +289,7 @@ class Node:
             case steps.Over(reason):
                 self._watch_seat(None)
                 with self._changed:
-                    self.over, self._reason = True, reason
+                    self.over, self.reason = True, reason
                     self._changed.notify_all()
                 if self._agreement is not None and self._agreement.core.ended is None:
                     self._say(Notice(f"regrouping: {reason}", over=reason))
@@ -318,7 +316,7 @@ class Node:
         except (OSError, LaunchFailed) as error:
             self._ports = None
             why = error.message if isinstance(error, LaunchFailed) else describe(error)
-            text = f"{self.settings.host} has no port for the round: {why}"
+            text = f"{self.host} has no port for the round: {why}"
             self._feed(steps.MeshDone(action.token, ((self.id, text),)))
             return
         self._last_port = self._ports.worker_port
@@ -344,7 +342,7 @@ class Node:
         self._watch_seat(formed)
         self._say(Notice(describe_round(formed), formed=formed))
         with self._changed:
-            self.over, self._reason = False, ""
+            self.over, self.reason = False, ""
             self._formed = Formed(formed, self._around.interface_at(formed.own.address), store)
             self._changed.notify_all()
         self._show_state("run")
@@ -365,7 +363,7 @@ class Node:
     def _end(self, ended: JobEnded) -> None:
         with self._changed:
             self._ended = self._ended or ended
-            self.over, self._reason = True, self._reason or ended.message
+            self.over, self.reason = True, self.reason or ended.message
             self._changed.notify_all()
 
     def _show_state(self, state: str) -> None:

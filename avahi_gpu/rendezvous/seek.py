@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from avahi_gpu.avahi.browse import resolve_host
@@ -23,6 +23,17 @@ ASK_S = 1.5  # for connecting and again for the answer; a closed port refuses at
 RESOLVE_S = 6.0  # of one name, Avahi's own limit included
 IPV4_GRACE_S = 0.3  # answers for both families come in the same millisecond, if they come
 SEEK_EVERY_S = 2.0  # between two rounds of asking, while nobody leads us
+
+
+@contextlib.contextmanager
+def excused(names: Collection[str], say: Callable[[str], None]) -> Iterator[None]:
+    """Let Avahi fail in the block where the user has named peers."""
+    try:
+        yield
+    except BusError as error:
+        if not names:
+            raise
+        say(f"going on with --peers alone: {error.message}")
 
 
 async def find_address(name: str, avahi: Avahi | None) -> str | None:

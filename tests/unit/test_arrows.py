@@ -239,3 +239,22 @@ def test_a_broken_wall_is_seen(place: str, source: str, sentence: str) -> None:
 )
 def test_what_is_allowed_passes(place: str, source: str) -> None:
     assert violations(place, source) == []
+
+
+# what tells the time of day, which differs from host to host and may jump
+CLOCKS = {"time", "time_ns", "localtime", "gmtime", "ctime", "now", "utcnow", "today", "CLOCK_REALTIME"}
+
+
+@pytest.mark.parametrize("room", ["rendezvous", "launch", "avahi"])
+def test_no_time_of_day_decides_anything_in_a_job(room: str) -> None:
+    """Clocks may be hours apart: only monotonic time is used, and never another host's."""
+    asked = []
+    for path in sorted((PACKAGE / room).glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and node.attr in CLOCKS:
+                if ast.unparse(node.value) in ("time", "datetime", "date", "datetime.datetime"):
+                    asked.append(f"{path.name}:{node.lineno}: {ast.unparse(node)}")
+            elif isinstance(node, ast.ImportFrom) and node.module in ("time", "datetime"):
+                names = {alias.name for alias in node.names} - {"timedelta"}
+                asked += [f"{path.name}:{node.lineno}: {node.module}.{name}" for name in names]
+    assert asked == []
