@@ -15,6 +15,8 @@ from tests.lab.host import BASE, Host
 
 ROUTE = ["ip", "route", "replace", "default", "dev", "eth0"]  # what ifupdown or NetworkManager put back
 
+ELSEWHERE = 100  # the last number of the other address of host 3 is 103
+
 
 def strike(stage: Stage, fault: Fault) -> None:
     """Do it. A brief one is over on return."""
@@ -100,6 +102,14 @@ def link_down(_stage: Stage, host: Host, fault: Fault) -> None:
     host.run(ROUTE, check=True)
 
 
+def change_address(host: Host, old: int, new: int) -> None:
+    """Do what a DHCP client does that gets another address."""
+    lan = host.address.rpartition(".")[0]
+    host.run(["ip", "addr", "add", f"{lan}.{new}/24", "dev", "eth0"], check=True)
+    host.run(["ip", "addr", "del", f"{lan}.{old}/24", "dev", "eth0"], check=True)
+    host.run(ROUTE, check=True)
+
+
 def restart_bus(_stage: Stage, host: Host, _fault: Fault) -> None:
     host.stop_bus()
     host.start_bus()
@@ -126,6 +136,7 @@ STRIKES: dict[str, Callable[[Stage, Host, Fault], None]] = {
     "avahi-restart": lambda _stage, host, _fault: host.restart_avahi(settle=False),
     "bus-stop": lambda _stage, host, _fault: host.stop_bus(),
     "bus-restart": restart_bus,
+    "readdress": lambda _stage, host, _fault: change_address(host, host.number, host.number + ELSEWHERE),
     "twice": lambda stage, host, _fault: stage.start_again(host),
 }
 MENDS: dict[str, Callable[[Stage, Host], None]] = {
@@ -141,4 +152,5 @@ MENDS: dict[str, Callable[[Stage, Host], None]] = {
     "delay": lambda _stage, host: host.heal(),
     "avahi-stop": lambda _stage, host: host.start_avahi(settle=False),
     "bus-stop": lambda _stage, host: host.start_bus(),
+    "readdress": lambda _stage, host: change_address(host, host.number + ELSEWHERE, host.number),
 }

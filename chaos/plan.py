@@ -20,7 +20,7 @@ SURVIVED = 0.6  # the share of bursts after which the survivors must train befor
 
 # kinds of faults: what they are, as people read it
 LASTING = {
-    "kill-launch": "SIGKILL of launch; started again later",
+    "kill-launch": "SIGKILL of launch or torchrun alone; started again later",
     "kill-all": "SIGKILL of every process of the job on a host; started again later",
     "power-off": "the host loses its power; booted and started again later",
     "ctrl-c": "Ctrl-C on one node; started again later",
@@ -33,6 +33,7 @@ LASTING = {
     "avahi-stop": "avahi-daemon is stopped; started later",
     "bus-stop": "dbus-daemon dies, and avahi-daemon with it; started later",
     "delay": "the host's cable delays every frame; healed later",
+    "readdress": "DHCP gives the host another address; the old one comes back later",
 }
 BRIEF = {
     "kill-worker": "SIGKILL of one worker",
@@ -70,8 +71,6 @@ TAKE_OUT = {
     "partition",
 }
 OWN_FAILURES = {"kill-worker", "bug"}  # what torch counts as a restart
-# plain torchrun leaves its workers behind where it is killed alone; launch does not
-LAUNCH_ONLY = {"kill-launch"}
 
 
 @dataclass(frozen=True)
@@ -192,7 +191,7 @@ def make_burst(job: Job, count: int, deck: Deck, chance: random.Random) -> Burst
     quiet = chance.random() < 0.3
     while len(faults) < count:
         drawn = {fault.kind for fault in faults}
-        forbidden = set() if job.way == "launch" else set(LAUNCH_ONLY)
+        forbidden: set[str] = set()
         if quiet:
             forbidden |= set(KINDS) - QUIET
             forbidden |= SILENCES | {"delay"} if drawn & (SILENCES | {"delay"}) else set()
@@ -200,7 +199,17 @@ def make_burst(job: Job, count: int, deck: Deck, chance: random.Random) -> Burst
         if not free:
             break
         # cables are pulled from one switch: a LAN in parts leaves them alone, and the other way round
-        cables = {"cut", "mute-in", "mute-out", "loss", "delay", "power-off", "blip", "link-down"}
+        cables = {
+            "cut",
+            "mute-in",
+            "mute-out",
+            "loss",
+            "delay",
+            "power-off",
+            "blip",
+            "link-down",
+            "readdress",
+        }
         forbidden |= {"partition"} if hit or drawn & cables else set()
         forbidden |= cables | {"partition"} if "partition" in drawn else set()
         kind = deck.draw(forbidden)
