@@ -25,7 +25,7 @@ class Results:
 
     def _read(self, file: Path) -> None:
         data = json.loads(file.read_text())
-        if data.get("version") != VERSION:
+        if not isinstance(data, dict) or data.get("version") != VERSION:
             raise ValueError(f"{file} is of another version of the bench: name a new file")
         self.parts = data["parts"]
         for chapter in data["chapters"]:
