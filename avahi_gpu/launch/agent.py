@@ -106,6 +106,7 @@ class LaunchAgent(LocalElasticAgent):  # type: ignore[misc]  # torch is not look
             return RunResult(state=WorkerState.HEALTHY)
         if result.state == WorkerState.FAILED:
             first = first_failure([describe_failure(rank, f) for rank, f in result.failures.items()])
+            self.handler.reason = f"{self.node.settings.host}: {describe(first)}"
             self.handler.witness.fail(describe(first), self.restarts_left)
             self.restarts_left -= 1
         return result

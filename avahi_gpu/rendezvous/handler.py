@@ -87,6 +87,7 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
         self.probe = probe
         self.closed = False
         self.wanted = True  # a Node that was started before has been told already
+        self.reason = ""  # why we want another round, where the others cannot know
         self.ours: dict[str, str] = {}  # variables that we set for an earlier round
         self.stores: list[TCPStore] = []  # of the current round
         self.guard: guard.Guard | None = None
@@ -132,8 +133,8 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
         """Say that we want a round: torch has ended the workers of the last one, and we their children."""
         if not self.wanted:
             guard.sweep(self.node.id)
-            self.node.want()
-        self.wanted = False
+            self.node.want(self.reason)
+        self.wanted, self.reason = False, ""
 
     def wait(self) -> Formed:
         """Wait for the round in slices."""

@@ -39,7 +39,7 @@ def warn_minority(terms: Terms) -> str:
     enough = terms.max_nodes // 2 + 1
     return (
         f"warning: where the network breaks apart, two groups of {terms.min_nodes} could both go on; "
-        f"with --nnodes {enough}:{terms.max_nodes} only one can"
+        f"with --nnodes {show_nodes(enough, terms.max_nodes)} only one can"
     )
 
 
