@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import enum
 
+# how root runs this program: sudo has a PATH of its own, on which a virtual environment is not
+AS_ROOT = 'sudo "$(command -v avahi-gpu)"'
+
 
 class ExitCode(enum.IntEnum):
     """Exit codes of every command; ``launch`` alone returns the script's own code instead."""

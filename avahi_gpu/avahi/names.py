@@ -6,6 +6,7 @@ Numbers are those of avahi-common/defs.h; interfaces are described in /usr/share
 from __future__ import annotations
 
 from avahi_gpu.errors import (
+    AS_ROOT,
     AvahiCallFailed,
     AvahiUnavailable,
     BusError,
@@ -51,7 +52,7 @@ TYPE_SRV = 33
 UNKNOWN_METHOD = "org.freedesktop.DBus.Error.UnknownMethod"
 
 START_HINT = (
-    "start it with `systemctl enable --now avahi-daemon`, or let `sudo avahi-gpu setup` do it; "
+    f"start it with `systemctl enable --now avahi-daemon`, or let `{AS_ROOT} setup` do it; "
     "`avahi-gpu doctor` tells why it is not there"
 )
 BUS_HINT = (

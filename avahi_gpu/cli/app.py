@@ -1,103 +1,30 @@
-"""The command line: one module a command, each with a function ``command``."""
+"""The entry point: it loads the program, and keeps its promises where that is cut short."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sys
-from importlib import import_module
+from collections.abc import Sequence
+from itertools import pairwise, takewhile
 from pathlib import Path
-from typing import Annotated, Any
 
-import typer
-import typer.main
-from typer.core import TyperGroup
-
-from avahi_gpu import __version__
-from avahi_gpu.cli.outcome import guarded, read_ahead, write_json
-from avahi_gpu.errors import ExitCode, Misuse
+from avahi_gpu.errors import ExitCode, Interrupted
 from avahi_gpu.result import failed
 
-# what each of them takes beside its own options; in the order in which people need them
-COMMANDS: dict[str, dict[str, Any]] = {
-    "setup": {},
-    "undo": {},
-    "doctor": {},
-    "explain": {},
-    "peers": {},
-    "key": {},
-    # everything behind the script's name is the script's own
-    "launch": {"allow_extra_args": True, "allow_interspersed_args": False},
-}
+NO_JSON = ("launch", "explain")  # all words behind launch's script are the script's own
 
 
-# what the parser raises for words that it does not understand; typer brings a parser of its own since 0.26,
-# and used the library click before
-UsageError: Any = typer.BadParameter.__bases__[0]
+def read_ahead(arguments: Sequence[str]) -> tuple[str, bool]:
+    """Return the command that is asked for ('' for none), and whether its result is to be a JSON object.
 
-
-class LateCommands(TyperGroup):
-    """The commands, each imported when it is asked for: together they would cost every start 0.2 s."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all commands."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command of that name, None where there is none."""
-        if cmd_name not in COMMANDS:
-            return None
-        module = import_module(f"avahi_gpu.cli.{cmd_name}")
-        single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-        single.command(cmd_name, context_settings=COMMANDS[cmd_name])(module.command)
-        return typer.main.get_command(single)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command; Ctrl-C while it is being imported ends as it does later."""
-        command, as_json = read_ahead(sys.argv[1:])
-        with guarded(command, as_json=as_json):
-            return super().invoke(ctx)
-
-
-app = typer.Typer(
-    name="avahi-gpu",
-    cls=LateCommands,
-    help="Machines with GPUs on one LAN become one PyTorch cluster, with no address typed anywhere.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-
-
-def show_version(wanted: bool) -> None:
-    """Print the version and end, where ``--version`` was given."""
-    if wanted:
-        typer.echo(f"avahi-gpu {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    _version: Annotated[
-        bool,
-        typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit."),
-    ] = False,
-) -> None:
-    """Options of the program itself."""
-
-
-def run(arguments: list[str]) -> int:
-    """Run the program with these arguments and return its exit code; never raises for wrong words."""
-    try:
-        return int(app(arguments, standalone_mode=False) or ExitCode.FINE)
-    except UsageError as error:
-        command, as_json = read_ahead(arguments)
-        if as_json:
-            helps = f"avahi-gpu {command} --help" if command in COMMANDS else "avahi-gpu --help"
-            write_json(failed(command, Misuse(error.format_message(), f"`{helps}` tells what is understood")))
-        else:
-            error.show()
-        return int(ExitCode.USAGE)
+    For the ends that come before the command's own parser has got so far as to know.
+    """
+    words = list(takewhile(lambda word: word != "--", arguments))
+    command = next((word for word in words if not word.startswith("-")), "")
+    wanted = "--json" in words or "--format=json" in words or ("--format", "json") in pairwise(words)
+    return command, wanted and command not in NO_JSON
 
 
 def main() -> None:
@@ -106,13 +33,28 @@ def main() -> None:
         if getattr(sys, name) is None:  # closed by whoever started us
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - for the rest of our life
     try:
-        sys.exit(run(sys.argv[1:]))
+        from avahi_gpu.cli.program import run  # takes a fifth of a second, or more on a busy machine
+
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:
+        code = tell_interruption()
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF):
             raise
         sys.stderr.write(f"avahi-gpu: the output cannot be written: {error.strerror}\n")
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered goes nowhere
-        sys.exit(int(ExitCode.FAILED))
+        code = int(ExitCode.FAILED)
+    sys.exit(code)
+
+
+def tell_interruption() -> int:
+    """Say that Ctrl-C ended the program before a command of it could; return the exit code."""
+    command, as_json = read_ahead(sys.argv[1:])
+    if as_json:
+        sys.stdout.write(json.dumps(failed(command, Interrupted("interrupted")).envelope()) + "\n")
+    else:
+        sys.stderr.write("avahi-gpu: interrupted\n")
+    return int(ExitCode.INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from avahi_gpu.errors import Misuse, NeedsRoot
+from avahi_gpu.errors import AS_ROOT, Misuse, NeedsRoot
 
 
 def demand_root(is_root: bool, command: str) -> None:
     """Raise NeedsRoot for whoever may not change the machine."""
     if not is_root:
-        # sudo has a PATH of its own, on which a virtual environment is not
         raise NeedsRoot(
             f"{command} changes files of the system, which only root may do",
-            f'run: sudo "$(command -v avahi-gpu)" {command}',
+            f"run: {AS_ROOT} {command}",
         )
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import pairwise, takewhile
 from typing import NoReturn
 
 import typer
@@ -53,18 +52,3 @@ def guarded(command: str, *, as_json: bool = False) -> Iterator[None]:
         # the reader of our output has gone (`avahi-gpu peers | head -1`): nothing to tell anybody
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(int(ExitCode.FINE)) from None
-
-
-NO_JSON = ("launch", "explain")  # all words behind launch's script are the script's own
-
-
-def read_ahead(arguments: Sequence[str]) -> tuple[str, bool]:
-    """Return the command that is asked for ('' for none), and whether its result is to be a JSON object.
-
-    For the ends that come before the command's own parser has got so far as to know.
-    """
-    words = list(takewhile(lambda word: word != "--", arguments))
-    command = next((word for word in words if not word.startswith("-")), "")
-    pairs = pairwise(words)
-    wanted = "--json" in words or "--format=json" in words or ("--format", "json") in pairs
-    return command, wanted and command not in NO_JSON

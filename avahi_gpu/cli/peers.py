@@ -12,7 +12,9 @@ from typing import Annotated
 import typer
 
 from avahi_gpu.cli.outcome import finish, guarded
-from avahi_gpu.errors import AvahiGpuError, ExitCode, Misuse, TooFewPeers
+from avahi_gpu.errors import AS_ROOT, AvahiGpuError, ExitCode, Misuse, TooFewPeers
+from avahi_gpu.host.configuration import read_config
+from avahi_gpu.host.system import System
 from avahi_gpu.model import Peer
 from avahi_gpu.render.table import describe_event, describe_present, peer_data, show_peers
 from avahi_gpu.render.text import console
@@ -48,6 +50,7 @@ def command(
     as_json = as_json or format == "json"
     with guarded("peers", as_json=as_json):
         _refuse_nonsense(expect, timeout, format, watch=watch, as_json=as_json)
+        read_config(System())  # as every command does: a mistake in it is told, not passed over
         if watch:
             asyncio.run(_watch())
         peers, result = asyncio.run(_look(expect, timeout))
@@ -90,7 +93,7 @@ async def _look(expect: int | None, timeout_s: float | None) -> tuple[list[Peer]
 def _too_few(peers: list[Peer], there: int, expect: int, within_s: float) -> AvahiGpuError:
     message = f"{there} of {expect} nodes were there within {within_s:g} s: {describe_present(peers)}"
     if not any(p.self for p in peers):
-        return TooFewPeers(message, "this machine does not publish itself: run `sudo avahi-gpu setup`")
+        return TooFewPeers(message, f"this machine does not publish itself: run `{AS_ROOT} setup`")
     return TooFewPeers(message, "are the others on and set up? `avahi-gpu doctor` tells what is in the way")
 
 

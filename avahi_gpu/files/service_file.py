@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import base64
 import re
-import traceback
 from dataclasses import dataclass
-
-from jinja2 import StrictUndefined, TemplateSyntaxError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from avahi_gpu.errors import MalformedInput
 from avahi_gpu.files import txt
 from avahi_gpu.files.service_loader import TXT_TOTAL_WISE, ServiceGroup, StaticService, is_loaded, parse
+from avahi_gpu.files.service_template import fill
 from avahi_gpu.model import DEFAULT_PORT, NODE_SERVICE, NodeFacts
 
 __all__ = ["TXT_TOTAL_WISE", "ServiceGroup", "StaticService", "TxtItem", "is_loaded", "parse", "render"]
 
 # what XML 1.0 cannot hold, and the carriage return, which its reader would turn into a newline
 _NOT_TEXT = re.compile("[^\t\n\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_TEMPLATE_NAME = "<template>"  # what jinja2 calls a template that comes from a string
 
 
 @dataclass(frozen=True)
@@ -40,7 +36,7 @@ def render(
     or where avahi-daemon would refuse what it makes.
     """
     items = [write_item(item) for item in txt.encode(node)]
-    text = _fill(template, where, service_type=NODE_SERVICE, port=port, txt=items, node=node)
+    text = fill(template, where, service_type=NODE_SERVICE, port=port, txt=items, node=node)
     content = text.encode()
     group = parse(content, f"what {where} makes")
     ours = next((service for service in group.services if service.type == NODE_SERVICE), None)
@@ -70,27 +66,3 @@ def write_item(item: bytes) -> TxtItem:
     if not key or not equals or not re.fullmatch(rb"[\x20-\x7e]+", key):
         raise MalformedInput("TXT", "an item that is not text needs a key of printable ASCII")
     return TxtItem("binary-base64", f"{key.decode()}={base64.b64encode(value).decode()}")
-
-
-def _fill(template: str, where: str, **values: object) -> str:
-    """Fill in the template; whatever goes wrong in it becomes MalformedInput with its line."""
-    environment = ImmutableSandboxedEnvironment(
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    hint = "correct the template, or remove it to use the shipped one"
-    try:
-        return environment.from_string(template).render(values)
-    except TemplateSyntaxError as error:
-        raise MalformedInput(f"{where}:{error.lineno}", f"not a template: {error.message}", hint) from None
-    except Exception as error:  # an expression in a template can raise anything
-        line = _line_of(error)
-        raise MalformedInput(f"{where}:{line}", f"the template fails: {error}", hint) from None
-
-
-def _line_of(error: Exception) -> int:
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == _TEMPLATE_NAME]
-    return (frames[-1].lineno if frames else None) or 1

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from avahi_gpu.errors import MalformedInput
+from avahi_gpu.errors import AS_ROOT, MalformedInput
 from avahi_gpu.model import DEFAULT_CLUSTER, Gpu, NodeFacts, Versions
 
 TXT_VERSION = "1"
@@ -67,7 +67,7 @@ def decode(items: Iterable[bytes], where: str = "TXT record") -> NodeFacts:
         raise MalformedInput(
             where,
             "its TXT has no node id (id= and 12 hexadecimal digits)",
-            "let `sudo avahi-gpu setup` write the service file on that machine",
+            f"let `{AS_ROOT} setup` write the service file on that machine",
         )
     return facts
 

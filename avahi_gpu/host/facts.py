@@ -114,7 +114,7 @@ async def gather_facts(
         # joined groups are read again: avahi-daemon may have joined while it was asked
         interfaces=await asyncio.to_thread(net.read_interfaces),
         daemon=daemon,
-        nsswitch=system.read("/etc/nsswitch.conf"),
+        nsswitch=system.read("/etc/nsswitch.conf", nsswitch.SIZE_MAX),
         etc_hosts=system.read("/etc/hosts"),
         resolv_conf=system.read("/etc/resolv.conf"),
         avahi_conf=system.read(daemon.config_path),

@@ -139,20 +139,22 @@ async def look_for_peers(
 ) -> list[Peer]:
     """Return the peers, this machine among them: once ``expect`` are there, or after ``within_s``.
 
-    What was seen but is neither resolved nor probed by then has a moment more. ``tell`` is called with the
+    What was seen but is neither resolved nor probed by then has a moment more; whoever turns out to be dead
+    is not counted, and the wait goes on. ``tell`` is called with the
     peers whenever they change. Raises a BusError.
     """
     loop = asyncio.get_running_loop()
     end = loop.time() + within_s
     async with PeerWatch(avahi, interfaces) as watch:
-        while loop.time() < end:
-            if expect is not None and watch.count() >= expect:
-                return watch.peers()
-            tell(watch.peers())
-            await watch.change(end - loop.time())
-        end = loop.time() + max(RESOLVE_GRACE_S, PROBE_WITHIN_S)
-        while not watch.is_settled and (left_s := end - loop.time()) > 0:
-            await watch.change(left_s)
+        while True:
+            while loop.time() < end and (expect is None or watch.count() < expect):
+                tell(watch.peers())
+                await watch.change(end - loop.time())
+            settled_by = loop.time() + max(RESOLVE_GRACE_S, PROBE_WITHIN_S)
+            while not watch.is_settled and (left_s := settled_by - loop.time()) > 0:
+                await watch.change(left_s)
+            if loop.time() >= end or (expect is not None and watch.count() >= expect):
+                break
         if not avahi.on_bus:
             raise avahi_missing()
         return watch.peers()

@@ -44,8 +44,10 @@ class System:
 
     # --- reading -----------------------------------------------------------------------------------------
 
-    def read(self, path: str | Path) -> FileState:
-        """Return the file as it is; never raises. Anything but a regular file is an error in the state.
+    def read(self, path: str | Path, limit: int = MAX_FILE_BYTES) -> FileState:
+        """Return the file as it is; never raises.
+
+        Anything but a regular file of at most ``limit`` bytes is an error in the state.
 
         ``writable`` tells of read-only file systems and immutable files; that a user is not root is not a
         property of the file.
@@ -69,13 +71,13 @@ class System:
             writable = self._writable(path)
             if not stat.S_ISREG(status.st_mode):
                 return FileState(path, None, *owner, link_target, writable, "not a regular file")
-            content = read_all(handle, MAX_FILE_BYTES + 1)
+            content = read_all(handle, limit + 1)
         except OSError as fault:
             return self._unreadable(path, link_target, fault)
         finally:
             os.close(handle)
-        if len(content) > MAX_FILE_BYTES:
-            return FileState(path, None, *owner, link_target, writable, f"larger than {MAX_FILE_BYTES} bytes")
+        if len(content) > limit:
+            return FileState(path, None, *owner, link_target, writable, f"larger than {limit} bytes")
         return FileState(path, content, *owner, link_target, writable)
 
     def exists(self, path: str | Path) -> bool:

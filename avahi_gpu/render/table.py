@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from avahi_gpu.errors import AS_ROOT
 from avahi_gpu.model import Peer
 from avahi_gpu.render.text import printable
 
@@ -19,8 +20,7 @@ GIB = 1024  # MiB
 
 NOBODY = "No node is seen on this LAN."
 NOBODY_HINT = (
-    "Run `sudo avahi-gpu setup` on every machine that is to be one; "
-    "`avahi-gpu doctor` tells what is in the way."
+    f"Run `{AS_ROOT} setup` on every machine that is to be one; `avahi-gpu doctor` tells what is in the way."
 )
 ALONE_HINT = "No other machine is seen: `avahi-gpu doctor` tells whether this one is deaf."
 

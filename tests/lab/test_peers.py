@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from avahi_gpu.errors import AS_ROOT
 from tests.lab.cluster import Cluster, cluster
 from tests.lab.driver import BUSY_S, Start, drive
 from tests.lab.host import Host
@@ -102,6 +103,19 @@ def test_waiting_for_a_number_ends_with_the_last(nodes: Cluster) -> None:
 
     assert time.monotonic() - started < 1.0 + BUSY_S
     assert told["status"] == "ok"
+    assert [p["alive"] for p in told["data"]["peers"]] == [True] * 3  # enough is who answers, not who is seen
+
+
+def test_a_mistake_in_the_configuration_is_told_with_its_line(nodes: Cluster) -> None:
+    nodes[2].write("/etc/avahi-gpu/config.toml", '# ours\nclutser = "lab"\n')
+    try:
+        told = as_json(nodes[2], code=2)
+    finally:
+        nodes[2].run(["rm", "/etc/avahi-gpu/config.toml"], check=True)
+
+    assert [e["code"] for e in told["errors"]] == ["malformed-configuration"]
+    assert "/etc/avahi-gpu/config.toml:2: " in told["errors"][0]["message"]
+    assert "cluster" in told["errors"][0]["hint"]
 
 
 def test_too_few_in_time_is_exit_3_with_who_is_there(nodes: Cluster) -> None:
@@ -230,7 +244,7 @@ def test_nobody_there_is_no_error(make_cluster: Callable[..., Cluster]) -> None:
 
     assert done.returncode == 0
     assert "No node is seen" in done.stdout
-    assert "avahi-gpu setup" in done.stdout
+    assert f"{AS_ROOT} setup" in done.stdout
     told = as_json(host, "--expect", "1", "--timeout", "0.5", code=3)
     assert "does not publish itself" in told["errors"][0]["hint"]
 

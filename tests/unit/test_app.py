@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from avahi_gpu.cli.app import run
-from avahi_gpu.cli.outcome import read_ahead
+from avahi_gpu.cli.app import read_ahead
+from avahi_gpu.cli.program import run
 
 PROGRAM = f"{sys.executable} -m avahi_gpu.cli.app"
 

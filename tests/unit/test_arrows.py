@@ -73,7 +73,7 @@ ROOMS = {
     "torch": ("rendezvous/handler.py", "launch/*.py"),
     "pyroute2": ("host/net.py",),
     "pynvml": ("host/gpu.py",),
-    "jinja2": ("files/service_file.py",),
+    "jinja2": ("files/service_template.py",),
     "subprocess": ("host/process.py", "host/guard.py", "launch/*.py"),
     "typer": ("cli/*.py",),
     "rich": ("cli/*.py", "render/*.py"),

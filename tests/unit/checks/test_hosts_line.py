@@ -104,6 +104,15 @@ def test_an_unreadable_file_is_unknown_not_broken(healthy: Facts) -> None:
     assert (found["AG101"], found["AG102"], found["AG104"]) == ("unknown", "skip", "skip")
 
 
+def test_a_file_of_no_sane_size_is_not_judged(healthy: Facts) -> None:
+    state = replace(healthy.nsswitch, content=None, mode=0o644, error="larger than 65536 bytes")
+    facts = replace(healthy, nsswitch=state)
+
+    found = {f.id: f.verdict for f in run_checks(facts)}
+
+    assert (found["AG101"], found["AG102"], found["AG104"]) == ("unknown", "skip", "skip")
+
+
 def test_a_c_library_without_nsswitch_is_skipped(healthy: Facts) -> None:
     assert nsswitch_valid(replace(healthy, distribution="alpine")).verdict == "skip"
 

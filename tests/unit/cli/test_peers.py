@@ -7,7 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from avahi_gpu.cli.app import app
+from avahi_gpu.cli.program import app
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,9 @@ def test_a_file_of_no_sane_size_is_refused(system: System, tmp_path: Path) -> No
         stream.truncate(1 << 30)
 
     assert "larger than" in system.read("/etc/big").error
+    (tmp_path / "etc/small").write_bytes(b"x" * 100)
+    assert system.read("/etc/small", 100).content == b"x" * 100
+    assert system.read("/etc/small", 99).error == "larger than 99 bytes"
 
 
 def test_folders_made_are_told_and_go_away_empty(system: System) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from avahi_gpu.errors import AS_ROOT
 from avahi_gpu.model import Peer, Versions
 from avahi_gpu.render.table import align, describe_event, peer_data, show_peers, table_of
 from avahi_gpu.render.text import console
@@ -74,7 +75,7 @@ def test_nobody_there_is_said_with_what_to_do() -> None:
     text = shown()
 
     assert "No node is seen" in text
-    assert "avahi-gpu setup" in text
+    assert f"{AS_ROOT} setup" in text
 
 
 def test_this_machine_alone_is_said() -> None:

@@ -1,0 +1,106 @@
+"""The command line: one module a command, each with a function ``command``."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+import typer.main
+from typer.core import TyperGroup
+
+from avahi_gpu import __version__
+from avahi_gpu.cli.app import read_ahead
+from avahi_gpu.cli.outcome import guarded, write_json
+from avahi_gpu.errors import ExitCode, Misuse
+from avahi_gpu.result import failed
+
+# what each of them takes beside its own options; in the order in which people need them
+COMMANDS: dict[str, dict[str, Any]] = {
+    "setup": {},
+    "undo": {},
+    "doctor": {},
+    "explain": {},
+    "peers": {},
+    "key": {},
+    # everything behind the script's name is the script's own
+    "launch": {"allow_extra_args": True, "allow_interspersed_args": False},
+}
+
+
+# what the parser raises for words that it does not understand; typer brings a parser of its own since 0.26,
+# and used the library click before
+UsageError: Any = typer.BadParameter.__bases__[0]
+
+
+class LateCommands(TyperGroup):
+    """The commands, each imported when it is asked for: together they would cost every start 0.2 s."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command of that name, None where there is none."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"avahi_gpu.cli.{cmd_name}")
+        single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+        single.command(cmd_name, context_settings=COMMANDS[cmd_name])(module.command)
+        return typer.main.get_command(single)
+
+    # Ctrl-C while typer and the command are being loaded ends as it does later: typer itself says nothing
+
+    def make_context(self, *arguments: Any, **named: Any) -> Any:
+        """Read the program's own options."""
+        command, as_json = read_ahead(sys.argv[1:])
+        with guarded(command, as_json=as_json):
+            return super().make_context(*arguments, **named)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        command, as_json = read_ahead(sys.argv[1:])
+        with guarded(command, as_json=as_json):
+            return super().invoke(ctx)
+
+
+app = typer.Typer(
+    name="avahi-gpu",
+    cls=LateCommands,
+    help="Machines with GPUs on one LAN become one PyTorch cluster, with no address typed anywhere.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and end, where ``--version`` was given."""
+    if wanted:
+        typer.echo(f"avahi-gpu {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    """Options of the program itself."""
+
+
+def run(arguments: list[str]) -> int:
+    """Run the program with these arguments and return its exit code; never raises for wrong words."""
+    try:
+        return int(app(arguments, standalone_mode=False) or ExitCode.FINE)
+    except UsageError as error:
+        command, as_json = read_ahead(arguments)
+        if as_json:
+            helps = f"avahi-gpu {command} --help" if command in COMMANDS else "avahi-gpu --help"
+            write_json(failed(command, Misuse(error.format_message(), f"`{helps}` tells what is understood")))
+        else:
+            error.show()
+        return int(ExitCode.USAGE)
