@@ -105,8 +105,8 @@ def link_down(_stage: Stage, host: Host, fault: Fault) -> None:
 def change_address(host: Host, old: int, new: int) -> None:
     """Do what a DHCP client does that gets another address."""
     lan = host.address.rpartition(".")[0]
-    host.run(["ip", "addr", "add", f"{lan}.{new}/24", "dev", "eth0"], check=True)
     host.run(["ip", "addr", "del", f"{lan}.{old}/24", "dev", "eth0"], check=True)
+    host.run(["ip", "addr", "add", f"{lan}.{new}/24", "dev", "eth0"], check=True)
     host.run(ROUTE, check=True)
 
 

@@ -21,7 +21,7 @@ step (``lesson.right_losses``), which depends on every step before it.
 
 Apart from that: all members of a group name the same members in the same order, as many as the job allows; a
 quiet burst starts no worker; every wait ends in time; every process ends with the exit code that its end must
-have; no process and no record is left.
+have; no process and no record is left; nothing of our own code's insides is printed.
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ class Evidence:
     waits: list[Wait] = field(default_factory=list)
     ended: list[Ended] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
+    noise: list[str] = field(default_factory=list)  # what commands have printed and nobody should see
     errors: list[str] = field(default_factory=list)  # of the lab itself
 
 
@@ -272,6 +273,8 @@ def outside(evidence: Evidence) -> Iterator[Violation]:
             yield Violation("finish", f"only {', '.join(sorted(finished)) or 'nobody'} finished the training")
     for line in evidence.left:
         yield Violation("left", line)
+    for line in evidence.noise:
+        yield Violation("noise", line)
     for line in evidence.errors:
         yield Violation("lab", line)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,8 @@ REFUSED_S = 30.0  # a second start on one host, which imports no torch
 RECORDS_S = 15.0  # records of a host that lost its power live for ten seconds
 RESTARTS_MAX = 1000  # of torch: chaos counts them itself
 BROWSE = ["avahi-browse", "-pt", "_torch-rdzv._tcp"]
+# a frame of our own code in somebody's traceback, or asyncio's complaints about it
+INSIDES = re.compile(r'File ".*/avahi_gpu/|Task was destroyed|never retrieved|was never awaited')
 
 
 class JobLost(Exception):
@@ -187,3 +190,5 @@ class Stage:
                 f"{moment:.2f} {line}\n" for moment, line in zip(follower.times, follower.lines, strict=False)
             )
             (folder / f"{name}.{number}.log").write_text(text)
+            insides = [line for line in follower.lines if INSIDES.search(line)]
+            self.evidence.noise += [f"{name} printed: {line}" for line in insides[:1]]

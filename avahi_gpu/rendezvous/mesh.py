@@ -18,6 +18,7 @@ from avahi_gpu.rendezvous.wire import describe, is_address
 PORT_TRIES = 20  # an ephemeral port that is free for IPv4 is nearly always free for IPv6
 HELD_DEAD_S = 30.0  # a member that has vanished is forgotten then
 HELD_MAX = 128  # connections that other members hold to ours: a round has 64 seats at most
+CLOSE_S = 0.5  # readers that are told to end do so in the next round of the loop
 MESH_TIMEOUT_S = 2.0  # a lost SYN is repeated after 1 s; who has not answered two is blocked
 WORKER_PORTS = range(29500, 30000)  # below every kernel's ephemeral range, torch's own default first
 
@@ -126,7 +127,7 @@ class MeshListener:
     def __init__(self) -> None:
         self.port = 0
         self._servers: list[asyncio.Server] = []
-        self._held: set[asyncio.StreamWriter] = set()
+        self._held: dict[asyncio.StreamWriter, asyncio.Task[None] | None] = {}
 
     async def open(self) -> int:
         """Listen, IPv4 and IPv6; return the port. Raises OSError."""
@@ -145,19 +146,22 @@ class MeshListener:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._held) < HELD_MAX:
-            self._held.add(writer)
+            self._held[writer] = asyncio.current_task()
             set_keepalive(writer, HELD_DEAD_S)
             with contextlib.suppress(OSError):
                 await reader.read(1)  # nobody has anything to say here
-            self._held.discard(writer)
+            self._held.pop(writer, None)
         writer.close()
 
-    def close(self) -> None:
-        """Stop listening."""
+    async def close(self) -> None:
+        """Stop listening, and let nothing go on reading."""
         for server in self._servers:
             server.close()
+        readers = [task for task in self._held.values() if task is not None]
         for writer in self._held:
-            writer.close()
+            writer.close()  # which ends its reading
+        if readers:
+            await asyncio.wait(readers, timeout=CLOSE_S)
         self._servers.clear()
 
 

@@ -225,7 +225,7 @@ class Node:
             self._timer.cancel()
         for task in list(self._tasks):
             task.cancel()
-        self._mesh.close()
+        await self._mesh.close()
         await self._channel.close()
         if self._ports is not None:
             self._ports.release()

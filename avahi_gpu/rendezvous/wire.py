@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import ipaddress
+import os
 import secrets
 import socket
 
@@ -198,5 +200,7 @@ def describe(error: BaseException) -> str:
     if isinstance(error, ConnectionResetError):
         return "its connection was reset"
     if isinstance(error, OSError) and error.strerror:
-        return error.strerror.lower()
+        # asyncio puts the address where the reason should be: it is told beside this
+        known = error.errno if error.errno in errno.errorcode else None
+        return (error.strerror if known is None else os.strerror(known)).lower()
     return str(error) or type(error).__name__

@@ -208,6 +208,7 @@ def test_what_is_seen_from_outside_is_found() -> None:
     evidence.windows = [Window(start - 1, start + 5, "a nap"), Window(start + 1, start + 2, "another")]
     evidence.ended = [Ended(ONE, "launch", 0, (0,)), Ended(TWO, "launch", 1, (), "it gave up")]
     evidence.left = ["process after the end: python"]
+    evidence.noise = ["gpu-node-1 printed: Task was destroyed"]
     evidence.errors = ["nft: no such table"]
 
     assert [str(v) for v in judge(evidence)] == [
@@ -215,6 +216,7 @@ def test_what_is_seen_from_outside_is_found() -> None:
         "restart: a nap cost a restart after 1.0 s",
         f"exit: {TWO}: launch ended with 1, not no end at all: it gave up",
         "left: process after the end: python",
+        "noise: gpu-node-1 printed: Task was destroyed",
         "lab: nft: no such table",
     ]
 
