@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from chaos.journal import Life, Step
@@ -34,6 +34,7 @@ def lives_of(evidence: Evidence, generation: int) -> list[Life]:
 
 
 @given(histories())
+@settings(deadline=None)  # a busy machine takes its time
 def test_any_history_by_the_rules_passes(evidence: Evidence) -> None:
     assert judge(evidence) == []
 
@@ -122,6 +123,7 @@ def test_a_group_that_begins_anew_is_found() -> None:
 
 
 @given(histories(), st.data())
+@settings(deadline=None)  # a busy machine takes its time
 def test_a_step_that_nobody_did_is_found(evidence: Evidence, data: st.DataObject) -> None:
     """Wherever a step is taken out of every journal, it is missed, if it was committed."""
     upto = max((work.committed for work in works_of(evidence.lives)), default=0)
@@ -146,6 +148,7 @@ def test_a_source_that_nobody_saved_is_found() -> None:
 
 
 @given(histories(), st.data())
+@settings(deadline=None)  # a busy machine takes its time
 def test_any_single_wrong_loss_is_found(evidence: Evidence, data: st.DataObject) -> None:
     lives = [life for life in evidence.lives if life.steps]
     assume(lives)
