@@ -14,9 +14,9 @@ demo: ## Show the main job on three virtual hosts on this machine
 	@scripts/bootstrap
 	@scripts/as-root .venv/bin/python -m bench.demo
 
-bench: ## Measure discovery, start and recovery on the lab
+bench: ## Measure start, recovery, cost and discovery on the lab; ARGS="--only start" goes to the bench
 	@scripts/bootstrap
-	@scripts/as-root .venv/bin/python -m bench
+	@scripts/as-root .venv/bin/python -m bench $(ARGS)
 
 torches: ## Run the tests that need torch with other versions of it, gigabytes each; VERSIONS="2.6.0 2.15.0"
 	@scripts/bootstrap

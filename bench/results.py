@@ -28,6 +28,7 @@ class Results:
         if not isinstance(data, dict) or data.get("version") != VERSION:
             raise ValueError(f"{file} is of another version of the bench: name a new file")
         self.parts = data["parts"]
+        self.machine = self.machine or data["machine"]
         for chapter in data["chapters"]:
             self.chapters.setdefault(chapter["part"], {})[chapter["key"]] = from_data(chapter)
 

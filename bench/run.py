@@ -137,9 +137,10 @@ def run(plan: Plan, parts: Sequence[str], results: Results) -> int:
 def render(file: Path, page: Path | None) -> int:
     """Print the tables of a file as Markdown, or put them into a page; return the exit code."""
     try:
-        chapters = Results(file, {}).all()
+        results = Results(file, {})
+        chapters = results.all()
         if chapters and page is not None:
-            text, unknown = fill(page.read_text(), chapters)
+            text, unknown = fill(page.read_text(), chapters, circumstances(results))
             page.write_text(text)
             for key in unknown:
                 print(f"{page}: nothing was measured for {key}", file=sys.stderr)
@@ -154,6 +155,19 @@ def render(file: Path, page: Path | None) -> int:
     for chapter in chapters:
         print(f"## {chapter.title}\n\n<!-- {chapter.key} --> {chapter.about}\n\n{mark_down(chapter)}")
     return 0
+
+
+def circumstances(results: Results) -> str:
+    """Return on which machine, how often and beside what load the parts were measured."""
+    loads = [float(part["load_at_start"].split()[0]) for part in results.parts.values()]
+    open_ended = [name for name, part in results.parts.items() if not part["complete"]]
+    left = f" Not complete: {', '.join(open_ended)}." if open_ended else ""
+    seconds = sum(part.get("took_s", 0.0) for part in results.parts.values())
+    return (
+        f"{sentence_of(results.machine)}. Where a part began, the load of the last minute was "
+        f"{min(loads):.2f} to {max(loads):.2f}, that of the parts before it included; "
+        f"all took {seconds / 60:.0f} minutes.{left}"
+    )
 
 
 def describe_machine() -> dict[str, Any]:

@@ -10,6 +10,7 @@ from bench.measure import Chapter, Series, Wanted
 
 WIDTH_MAX = 100  # columns of a table's explanation
 SUMMARY = "wanted"  # the block of a page that has all that was wanted
+MACHINE = "machine"  # … and that on which machine it was measured
 _BLOCK = re.compile(r"(<!-- bench:([\w-]+) -->\n).*?(<!-- /bench -->)", re.DOTALL)
 
 
@@ -127,13 +128,14 @@ def summary(chapters: Sequence[Chapter]) -> str:
     return table(rows)
 
 
-def fill(page: str, chapters: Sequence[Chapter]) -> tuple[str, list[str]]:
+def fill(page: str, chapters: Sequence[Chapter], machine: str) -> tuple[str, list[str]]:
     """Return the page with its blocks filled, and the keys of blocks for which nothing was measured.
 
     A block lies between ``<!-- bench:KEY -->`` and ``<!-- /bench -->``; one without figures stays as it is.
+    ``machine``: the sentence on which machine all of it was measured.
     """
     texts = {chapter.key: mark_down(chapter) for chapter in chapters}
-    texts[SUMMARY] = summary(chapters)
+    texts[SUMMARY], texts[MACHINE] = summary(chapters), f"{machine}\n"
     unknown: list[str] = []
 
     def put(found: re.Match[str]) -> str:

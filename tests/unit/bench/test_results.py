@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from bench.measure import Chapter, Series
 from bench.results import Results
-from bench.run import main
-from tests.unit.bench.chapters import chapter
+from bench.run import PARTS, main
+from tests.unit.bench.chapters import MACHINE, chapter
 
 
 def test_the_file_is_whole_after_every_measurement(tmp_path: Path) -> None:
@@ -55,14 +56,16 @@ def test_a_file_of_another_version_is_refused_and_kept(tmp_path: Path) -> None:
 def test_rendering_fills_a_page_and_says_what_is_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    results = Results(tmp_path / "r.json", {})
-    results.begin("start")
+    results = Results(tmp_path / "r.json", MACHINE)
+    results.begin("start", load_at_start="0.25 0.20 0.10")
     results.put("start", chapter())
     page = tmp_path / "page.md"
-    page.write_text("<!-- bench:a-key -->\n<!-- /bench -->\n")
+    page.write_text("<!-- bench:a-key -->\n<!-- /bench -->\n<!-- bench:machine -->\n<!-- /bench -->\n")
 
     assert main(["--render", str(tmp_path / "r.json"), "--into", str(page)]) == 0
     assert "| ours | 2.00 s |" in page.read_text()
+    assert "torch 2.13" in page.read_text()
+    assert "Not complete: start" in page.read_text()
     page.write_text("<!-- bench:nobody -->\n<!-- /bench -->\n")
     assert main(["--render", str(tmp_path / "r.json"), "--into", str(page)]) == 1
     assert "nobody" in capsys.readouterr().err
@@ -79,3 +82,9 @@ def test_rendering_a_file_that_is_none_is_an_error_in_words(
         file.write_text(text)
     assert main(["--render", str(file)]) == 2
     assert str(file) in capsys.readouterr().err
+
+
+def test_the_page_has_a_place_for_every_part() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "bench.md").read_text()
+    places = set(re.findall(r"<!-- bench:([\w-]+) -->", page))
+    assert [n for n in PARTS if not any(p == n or p.startswith(f"{n}-") for p in places)] == []

@@ -52,7 +52,7 @@ def test_blocks_of_a_page_are_filled_and_the_rest_of_it_stays() -> None:
         "# Title\n\n<!-- bench:a-key -->\nold\n<!-- /bench -->\nwords\n"
         "<!-- bench:nothing -->\nstays\n<!-- /bench -->\n<!-- bench:wanted -->\n<!-- /bench -->\nend\n"
     )
-    text, unknown = fill(page, [chapter()])
+    text, unknown = fill(page, [chapter()], "two cores")
     assert "old" not in text
     assert mark_down(chapter()) in text
     assert summary([chapter()]) in text
@@ -60,7 +60,7 @@ def test_blocks_of_a_page_are_filled_and_the_rest_of_it_stays() -> None:
     assert text.endswith("<!-- /bench -->\nend\n")
     assert "<!-- bench:nothing -->\nstays\n<!-- /bench -->" in text
     assert unknown == ["nothing"]
-    assert fill(text, [chapter()]) == (text, ["nothing"])  # twice is once
+    assert fill(text, [chapter()], "two cores") == (text, ["nothing"])  # twice is once
 
 
 def test_numbers_have_the_digits_that_count() -> None:
