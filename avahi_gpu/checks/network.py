@@ -6,7 +6,7 @@ from avahi_gpu.checks.outcome import Outcome, error, ok, unknown, warn
 from avahi_gpu.checks.registry import check
 from avahi_gpu.model import Facts, Interface
 
-MDNS_GROUP = "224.0.0.251"  # RFC 6762 section 3
+MDNS_GROUP, MDNS_GROUP_6 = "224.0.0.251", "ff02::fb"  # RFC 6762 section 3
 
 
 def describe_interface(interface: Interface) -> str:
@@ -68,7 +68,7 @@ def multicast(facts: Facts) -> Outcome:
     "AG203",
     slug="mdns-group",
     area="network",
-    says=f"a LAN interface listens to the mDNS group {MDNS_GROUP}",
+    says=f"a LAN interface listens to the mDNS group {MDNS_GROUP} or {MDNS_GROUP_6}",
     needs=("AG202", "AG304", "AG305"),
 )
 def mdns_group(facts: Facts) -> Outcome:
@@ -79,7 +79,7 @@ def mdns_group(facts: Facts) -> Outcome:
         if outside:
             return warn(
                 "avahi-daemon does not listen on every LAN interface",
-                [f"{i.name} is not in {MDNS_GROUP}" for i in outside],
+                [_outside(i) for i in outside],
                 hint="peers that hang only on those interfaces are not seen; "
                 "see allow-interfaces and deny-interfaces in avahi-daemon.conf",
             )
@@ -87,8 +87,8 @@ def mdns_group(facts: Facts) -> Outcome:
     if any(i.in_mdns_group is None for i in able):
         return unknown("the multicast groups of the interfaces could not be read")
     return error(
-        f"avahi-daemon listens on no LAN interface (nobody joined {MDNS_GROUP})",
-        [f"{i.name} is not in {MDNS_GROUP}" for i in able],
+        "avahi-daemon listens on no LAN interface",
+        [_outside(i) for i in able],
         hint="allow-interfaces or deny-interfaces in avahi-daemon.conf may exclude it; "
         "otherwise restart avahi-daemon",
     )
@@ -96,6 +96,11 @@ def mdns_group(facts: Facts) -> Outcome:
 
 def _lan(facts: Facts) -> list[Interface]:
     return [i for i in facts.interfaces if i.link not in ("loopback", "tunnel")]
+
+
+def _outside(interface: Interface) -> str:
+    """Say which group an interface has not joined: IPv6's where it has no IPv4 address."""
+    return f"{interface.name} is not in {MDNS_GROUP if interface.ipv4 else MDNS_GROUP_6}"
 
 
 def _has_address(interface: Interface) -> bool:

@@ -28,6 +28,7 @@ TUNNEL_NAMES = re.compile(r"(tailscale|wg|tun|zt|ppp|utun|nebula|ipsec)")
 WIRELESS_NAMES = re.compile(r"(wl|wlan|ath)[0-9psx]")
 WIRED_NAMES = re.compile(r"(eth|en|em|ib|bond|team)[0-9psox]")
 MDNS_GROUP = bytes([224, 0, 0, 251])  # RFC 6762 section 3
+MDNS_GROUP_6 = "ff0200000000000000000000000000fb"  # ff02::fb, the same over IPv6
 
 
 def classify(name: str, kind: str, flags: int, *, wireless: bool, has_wired_port: bool = False) -> Link:
@@ -49,11 +50,12 @@ def classify(name: str, kind: str, flags: int, *, wireless: bool, has_wired_port
     return "virtual" if kind in VIRTUAL_KINDS else "wired"
 
 
-def read_mdns_members(igmp: str, *, byteorder: str = sys.byteorder) -> frozenset[int]:
-    """Return the indexes of the interfaces that are in 224.0.0.251, from the text of /proc/net/igmp.
+def read_mdns_members(igmp: str, igmp6: str = "", *, byteorder: str = sys.byteorder) -> frozenset[int]:
+    """Return the indexes of the interfaces that are in 224.0.0.251 or ff02::fb.
 
-    A line of an interface starts with its index; the groups follow, indented, as eight hexadecimal digits of
-    the address as the machine's own integer.
+    In the text of /proc/net/igmp a line of an interface starts with its index; the groups follow, indented,
+    as eight hexadecimal digits of the address as the machine's own integer. A line of /proc/net/igmp6 has
+    index, name and group, the address in its order.
     """
     raw = MDNS_GROUP if byteorder == "big" else MDNS_GROUP[::-1]
     wanted = raw.hex().upper()
@@ -67,6 +69,10 @@ def read_mdns_members(igmp: str, *, byteorder: str = sys.byteorder) -> frozenset
             index = int(words[0]) if words[0].isdigit() else 0
         elif words[0].upper() == wanted and index:
             members.add(index)
+    for line in igmp6.splitlines():
+        words = line.split()
+        if len(words) > 2 and words[0].isdigit() and words[2].lower() == MDNS_GROUP_6:
+            members.add(int(words[0]))
     return frozenset(members)
 
 

@@ -79,8 +79,9 @@ def _describe(links: list[Any], addresses: list[Any], system: System) -> tuple[I
         if master:
             masters[link["index"]] = master
     bridges = bridges_of_cards(words, masters)
-    igmp = system.read("/proc/net/igmp").content
-    members = read_mdns_members(igmp.decode("ascii", "replace")) if igmp is not None else None
+    groups = [system.read(f"/proc/net/{table}").content for table in ("igmp", "igmp6")]
+    texts = [(content or b"").decode("ascii", "replace") for content in groups]
+    members = None if groups == [None, None] else read_mdns_members(*texts)
     found = []
     for link in links:
         index = int(link["index"])

@@ -45,6 +45,9 @@ def lookup(system: System, name: str, python: str | None = None, within_s: float
 
 
 def parse_ahosts(text: str) -> tuple[str, ...]:
-    """Return the addresses that ``getent ahosts`` printed, the first word of each line, each once."""
-    words = (line.split()[0] for line in text.splitlines() if line.strip())
+    """Return the addresses that ``getent ahosts`` printed, the first word of each line, each once.
+
+    On a machine without IPv4 glibc writes an IPv4 address as ``::ffff:127.0.0.1``; it is one all the same.
+    """
+    words = (line.split()[0].removeprefix("::ffff:") for line in text.splitlines() if line.strip())
     return tuple(dict.fromkeys(words))[:MAX_ADDRESSES]

@@ -8,7 +8,7 @@ import pytest
 
 from avahi_gpu.checks.network import lan_interface, mdns_group, multicast
 from avahi_gpu.checks.registry import run_checks
-from avahi_gpu.model import Facts
+from avahi_gpu.model import Address, Facts
 
 
 def with_lan(facts: Facts, **changed: object) -> Facts:
@@ -59,6 +59,14 @@ def test_a_daemon_that_listens_nowhere_is_an_error(healthy: Facts) -> None:
     found = mdns_group(with_lan(healthy, in_mdns_group=False))
 
     assert found.verdict == "error" and found.evidence == ("eth0 is not in 224.0.0.251",)
+
+
+def test_a_lan_without_ipv4_lacks_the_group_of_ipv6(healthy: Facts) -> None:
+    six = (Address("fd77::1", 64, 6, "global"),)
+
+    assert mdns_group(with_lan(healthy, addresses=six)).verdict == "ok"
+    found = mdns_group(with_lan(healthy, addresses=six, in_mdns_group=False))
+    assert found.evidence == ("eth0 is not in ff02::fb",)
 
 
 def test_unread_groups_are_unknown(healthy: Facts) -> None:

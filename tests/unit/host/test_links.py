@@ -81,6 +81,20 @@ def test_members_of_the_mdns_group_are_read() -> None:
     assert read_mdns_members(IGMP, byteorder="little") == {2, 12}
 
 
+IGMP6 = """\
+1    lo              ff020000000000000000000000000001     1 0000000C 0
+2    eth0            ff0200000000000000000000000000fb     2 00000004 0
+2    eth0            ff020000000000000000000000000001     1 0000000C 0
+7    wlan0           ff0200000000000000000001ffb8c8dd     1 00000004 0
+x
+"""
+
+
+def test_members_over_ipv6_are_members() -> None:
+    assert read_mdns_members("", IGMP6) == {2}
+    assert read_mdns_members(IGMP, IGMP6.replace("2    eth0", "9    eth0"), byteorder="little") == {2, 9, 12}
+
+
 def test_a_big_machine_end_writes_the_group_the_other_way_round() -> None:
     assert read_mdns_members(IGMP.replace("FB0000E0", "E00000FB"), byteorder="big") == {2}
 
