@@ -63,7 +63,7 @@ OURS = {
 _JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,253}[A-Za-z0-9])?")
 _INTERFACE = re.compile(r"[^\s/]{1,15}")  # IFNAMSIZ, netdevice(7)
-_PEER = re.compile(r"[A-Za-z0-9.:\[\]_-]{1,255}")
+_PEER = re.compile(r"[A-Za-z0-9.:%\[\]_-]{1,255}")
 
 
 @dataclass(frozen=True)

@@ -258,6 +258,12 @@ class Agreement:
         core = self.core
         if not core.move(address, networks, asked):
             return
+        if (
+            core.live
+            and core.round is not None
+            and core.round.own.address not in [n.address for n in networks]
+        ):
+            core.tell(f"{core.own.host} has no longer the address {core.round.own.address} of the round")
         if self.leading.proposal is not None:
             self.leading.abort(f"{core.own.host} has other addresses now", retry=False)
         if core.ready:
