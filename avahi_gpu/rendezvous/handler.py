@@ -36,6 +36,7 @@ from avahi_gpu.host.configuration import read_config
 from avahi_gpu.host.key_file import find_key
 from avahi_gpu.host.resolver import SLOW_NAMES, NameProbe
 from avahi_gpu.host.system import System
+from avahi_gpu.rendezvous import conf
 from avahi_gpu.rendezvous.dealings import JobEnded, Notice, Settings
 from avahi_gpu.rendezvous.environment import interface_variables, missing_variables
 from avahi_gpu.rendezvous.mesh import Formed
@@ -284,6 +285,8 @@ def create(parameters: RendezvousParameters) -> RendezvousHandler:
     node = started.pop(run_id, None)
     if node is not None:
         return AvahiRendezvous(node, run_id)
+    for complaint in conf.complain(parameters.config):
+        tell(Notice(complaint))
     try:
         node = Node.start(settings_of(parameters), tell)
     except AvahiGpuError as error:
@@ -307,6 +310,7 @@ def settings_of(parameters: RendezvousParameters) -> Settings:
         if parameters.run_id not in ("", "none")
         else os.environ.get("AVAHI_GPU_JOB", "none")
     )
+    conf.check_names(parameters.config)
     host = socket.gethostname().split(".")[0]
     master = str(parameters.get("master", os.environ.get("AVAHI_GPU_MASTER", "")))
     peers = str(parameters.get("peers", os.environ.get("AVAHI_GPU_PEERS", "")))
@@ -318,7 +322,7 @@ def settings_of(parameters: RendezvousParameters) -> Settings:
         lost_after_s=seconds(parameters, "lost_after", LOST_AFTER_S),
         last_call_s=seconds(parameters, "last_call_timeout", LAST_CALL_S),
         join_timeout_s=seconds(parameters, "join_timeout", JOIN_TIMEOUT_S),
-        allow_skew=bool(parameters.get_as_bool("allow_skew", False)),
+        allow_skew=conf.read_flag(parameters.config, "allow_skew"),
         skills=installed_skills(parameters.min_nodes, parameters.max_nodes),
     )
     return Settings(
