@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 import threading
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
 from pathlib import Path
@@ -225,7 +226,8 @@ def read_arguments(arguments: Sequence[str]) -> Arguments:
         with redirect_stderr(said):
             return config_from_args(parse_args(list(arguments)))  # type: ignore[no-any-return]
     except (ValueError, AssertionError) as error:
-        reason = str(error)
+        # older torches assert without a word: what they assert says it
+        reason = str(error) or f"`{traceback.extract_tb(error.__traceback__)[-1].line}` does not hold"
     except SystemExit as end:
         if not end.code:  # --help
             raise
