@@ -71,6 +71,10 @@ class LaunchRendezvous(AvahiRendezvous):
                 self.witness.begin()
                 return self.enter(formed, store)
 
+    def shutdown(self) -> bool:
+        """Leave the goodbye to whoever runs us and knows how it ended: older torches call this at any end."""
+        return True
+
 
 class LaunchAgent(LocalElasticAgent):  # type: ignore[misc]  # torch is not looked into
     """torch's agent, which tells a failure of its own workers from the loss of another node.

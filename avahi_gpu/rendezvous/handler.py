@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 from torch.distributed import PrefixStore, TCPStore
+from torch.distributed.elastic.multiprocessing import SignalException
 from torch.distributed.elastic.rendezvous import (
     RendezvousConnectionError,
     RendezvousHandler,
@@ -46,8 +47,9 @@ from avahi_gpu.rendezvous.terms import JOIN_TIMEOUT_S, LAST_CALL_S, LOST_AFTER_S
 
 WAIT_SLICE_S = 0.5  # torch's signal handlers run between two slices, so that Ctrl-C is prompt
 STORE_CONNECT_S = 5.0  # the leader's store listens before the round begins; longer means that it has died
-# torch's libuv store refuses master_listen_fd before (pytorch pull request 150215)
-LIBUV_TAKES_SOCKETS = (2, 8)
+# what torch did otherwise before: its libuv store refused master_listen_fd (pytorch pull request 150215), and
+# its agent called shutdown() whenever it had ended its workers, in order or not (152525)
+MENDED = (2, 8)
 STORE_TIMEOUT_S = 60.0  # of the agents' own exchanges; torch's default for c10d
 GATHER_POLL_MIN_S = 0.002  # the agents gather at the store within milliseconds of each other …
 GATHER_POLL_MAX_S = 0.05  # … or within the time that torch's import takes on the slowest
@@ -68,9 +70,11 @@ class RoundStore(PrefixStore):  # type: ignore[misc]  # torch is not read by the
     def __init__(self, node: Node, prefix: str, store: TCPStore) -> None:
         super().__init__(prefix, store)
         self.node = node
+        self.awaited = False  # our workers have finished, and we were told to wait for the others
 
     def wait(self, keys: list[str], timeout: timedelta | None = None) -> None:
         """Wait until the keys are there or the round is over. Raises DistStoreError after the timeout."""
+        self.awaited = True
         deadline = time.monotonic() + (timeout or self.timeout).total_seconds()
         with suppress(torch.distributed.DistNetworkError):  # its host is gone: nothing to wait for
             while not (self.node.over or self.check(keys)):
@@ -91,6 +95,8 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
         self.reason = ""  # why we want another round, where the others cannot know
         self.ours: dict[str, str] = {}  # variables that we set for an earlier round
         self.stores: list[TCPStore] = []  # of the current round
+        self.store: RoundStore | None = None  # of the last round that our workers were started in
+        self.gone = False  # we have said goodbye
         self.guard: guard.Guard | None = None
         self.ended = False  # there is no round for us any more, and people know why
 
@@ -158,6 +164,7 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
             while not self.node.over:
                 if store.check(keys):
                     self.stores[0].set_timeout(timedelta(seconds=STORE_TIMEOUT_S))
+                    self.store = store
                     return store
                 if time.monotonic() >= tell_at:
                     tell_at += STORE_TIMEOUT_S
@@ -181,8 +188,8 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
         options: dict[str, Any] = {"wait_for_workers": False, "timeout": timedelta(seconds=STORE_CONNECT_S)}
         if formed.store is None:
             return TCPStore(round.leader.address, round.store_port, is_master=False, **options)
-        if not libuv_takes_sockets(str(torch.__version__)):
-            options["use_libuv"] = False
+        if not mended(str(torch.__version__)):
+            options["use_libuv"] = False  # the older kind of store takes a socket in every version
         with formed.store as ours:  # torch has its own of the two descriptors
             options["master_listen_fd"] = os.dup(ours.fileno())
             try:
@@ -213,10 +220,18 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
 
     def shutdown(self) -> bool:
         """Leave the job. torch calls this while it ends, with the error in flight if there is one."""
+        if self.gone:
+            return True
+        self.gone = True
         error = sys.exc_info()[1]
-        if error is None:
+        finished = error is None
+        if not mended(
+            str(torch.__version__)
+        ):  # no error is in flight yet; workers that finish wait for the others
+            finished = finished and self.store is not None and self.store.awaited
+        if finished:
             self.node.close("finished")
-        elif self.ended or not isinstance(error, Exception):
+        elif self.ended or isinstance(error, SignalException) or not isinstance(error, Exception | None):
             self.node.close("left")
         elif self.node.over_within(WHOSE_FAILURE_S):
             tell(Notice(f"no restart is left: {self.node.reason}"))
@@ -224,7 +239,7 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
             self.node.close("left", f"no restart was left: {self.node.reason}")
         else:
             self.node.close("failed", f"its script failed on {self.node.host}")
-        self.release(keep=error is None)
+        self.release(keep=finished)
         self.stores.clear()
         return True
 
@@ -235,10 +250,10 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
             self.guard = None
 
 
-def libuv_takes_sockets(version: str) -> bool:
-    """Say whether this torch's usual kind of store takes a socket that listens; the older kind does."""
+def mended(version: str) -> bool:
+    """Say whether this torch does what older ones did otherwise."""
     numbers = re.match(r"(\d+)\.(\d+)", version)
-    return numbers is None or (int(numbers[1]), int(numbers[2])) >= LIBUV_TAKES_SOCKETS
+    return numbers is None or (int(numbers[1]), int(numbers[2])) >= MENDED
 
 
 def first_line(error: BaseException) -> str:

@@ -126,6 +126,23 @@ def test_the_scripts_exit_code_is_ours_and_everybody_is_told_why(shared_cluster3
         assert "ChildFailedError" not in job.transcript()
 
 
+def test_under_plain_torchrun_the_others_are_told_whose_script_failed(shared_cluster3: Cluster) -> None:
+    hosts = shared_cluster3.hosts[:2]
+    for host in hosts:
+        host.write("/var/tmp/stepping.py", STEPPING)
+    line = [
+        "--nnodes=2",
+        "--nproc-per-node=1",
+        "--rdzv-backend=avahi",
+        "--rdzv-id=step",
+        "/var/tmp/stepping.py",
+    ]
+    with on_all(hosts, torchrun(*line)) as job:
+        assert job.codes() == [1, 1]  # torchrun's code for every failure
+        assert "gpu-node-2 gave up: its script failed on gpu-node-2" in job[0].output
+        assert "gave up" not in job[1].output
+
+
 def test_ctrl_c_ends_a_node_at_once_and_the_others_know(shared_cluster3: Cluster) -> None:
     lab = shared_cluster3
     command = launch("--nnodes", "3", TRAIN, "--slow", "0.1", "--checkpoint", "/var/tmp/ctrl-c.pt")

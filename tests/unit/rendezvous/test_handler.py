@@ -67,7 +67,7 @@ def test_where_torch_does_not_take_the_socket_whoever_waits_for_the_store_is_let
 
 
 @pytest.mark.parametrize(
-    ("version", "takes"),
+    ("version", "is_so"),
     [
         ("2.6.0+cu124", False),
         ("2.7.1", False),
@@ -77,7 +77,5 @@ def test_where_torch_does_not_take_the_socket_whoever_waits_for_the_store_is_let
         ("x", True),
     ],
 )
-def test_older_torches_get_the_kind_of_store_that_takes_a_socket(
-    handler: Any, version: str, takes: bool
-) -> None:
-    assert handler.libuv_takes_sockets(version) is takes
+def test_older_torches_are_known_by_their_version(handler: Any, version: str, is_so: bool) -> None:
+    assert handler.mended(version) is is_so
