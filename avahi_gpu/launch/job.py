@@ -135,6 +135,7 @@ def run_job(request: Request, skills: Skills, display: Display) -> Ending:
         node = Node.start(settings, progress.hear)
         goodbye = ("left", "")
         outcome: Outcome = "ended"
+        last_word = ""  # behind the summary: what happened, as the other nodes say it too
         try:
             if request.certain:
                 node.want()
@@ -142,13 +143,13 @@ def run_job(request: Request, skills: Skills, display: Display) -> Ending:
             if failures:
                 first = describe(first_failure(failures))
                 goodbye, outcome = ("failed", first), "failed"
-                display.event(f"{node.host}: {first}")
+                last_word = f"{node.host}: {first}"
             else:
                 goodbye, outcome = ("finished", ""), "finished"
             return Ending(exit_code(failures))
         except JobEnded as ended:
             if ended.finished:
-                display.event(ended.message)
+                last_word = ended.message
                 return Ending(ExitCode.FINE)
             return Ending(ExitCode.FAILED if progress.begun else ExitCode.LAUNCH_FAILED, ended)
         except (KeyboardInterrupt, Stopped):
@@ -162,6 +163,8 @@ def run_job(request: Request, skills: Skills, display: Display) -> Ending:
             display.over()
             node.close(*goodbye)
             progress.conclude(outcome)
+            if last_word:
+                display.event(last_word)
 
 
 def train_here(request: Request, node: Node, progress: Progress) -> Any:
