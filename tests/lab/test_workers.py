@@ -200,15 +200,16 @@ def test_a_spare_that_is_not_needed_ends_well(shared_cluster3: Cluster, way: str
     lab = shared_cluster3
     prepare(lab)
     line = command(way, "2", "/var/tmp/obedient.py")
-    with on_all(lab.hosts[:2], line) as job, on_all(lab.hosts[2:], line) as spare:
+    with on_all(lab.hosts[:2], line) as job:
         job[0].wait_for("step 3 ", JOB_S)
-        spare[0].wait_for("waits as a spare", JOB_S)
-        touch(lab[0], "enough")
+        with on_all(lab.hosts[2:], line) as spare:
+            spare[0].wait_for("waits as a spare", JOB_S)
+            touch(lab[0], "enough")
 
-        assert job.codes() == [0, 0]
-        assert spare.codes(10.0) == [0]
-        assert "Traceback" not in spare.transcript()
-        assert "the job has finished on gpu-node-1 without gpu-node-3" in own(spare[0].lines)[-1]
+            assert job.codes() == [0, 0]
+            assert spare.codes(10.0) == [0]
+            assert "Traceback" not in spare.transcript()
+            assert "the job has finished on gpu-node-1 without gpu-node-3" in own(spare[0].lines)[-1]
     for host in lab:
         host.run(["pkill", "-KILL", "sleep"])
     check_clean(lab)
