@@ -67,7 +67,9 @@ def command(
     ] = None,
     interface: Annotated[
         str | None,
-        typer.Option(metavar="NAME", envvar="AVAHI_GPU_INTERFACE", help="[default: the best that all nodes share]"),
+        typer.Option(
+            metavar="NAME", envvar="AVAHI_GPU_INTERFACE", help="[default: the best that all nodes share]"
+        ),
     ] = None,
     key_file: Annotated[
         str | None,

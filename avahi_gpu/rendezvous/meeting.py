@@ -216,6 +216,10 @@ class Meeting:
         ):  # perhaps it is back, perhaps nobody knows yet that it died
             self.try_out(core.candidates.known[target.id])
             return
+        known = core.candidates.known.get(target.id)
+        if known is not None and (target.id == by or target.id in core.candidates.listed):
+            # where others reach it, or where it would be reached best, may be a network that we are not on
+            target = replace(target, address=known.address, port=known.port)
         self.learn(target)
         if core.live and target.claim < core.own.claim:
             self.yield_to(target)

@@ -160,6 +160,27 @@ class TestTheWayToALeader:
         assert desk.agreement.following.candidate == replace(newer, address=old.address)
         assert old.id not in desk.agreement.core.candidates.known
 
+    def test_who_leads_is_sought_where_it_was_seen_and_not_where_others_reach_it(self) -> None:
+        """They may have a cable of their own between them."""
+        desk = Desk(5)
+        one, two = node(1), node(2)
+        for other in (one, two):
+            desk.feed(steps.Seen(other))
+        elsewhere = replace(one, address="10.9.0.1")
+        for conn, other in enumerate((two, one)):
+            desk.feed(steps.Opened(conn, other.id, desk.own.address))
+            desk.receive(conn, m.Redirect(record(elsewhere), record(replace(other, address="10.9.0.2"))))
+
+            assert desk.agreement.core.candidates.known[one.id].address == one.address
+
+    def test_who_is_not_seen_is_sought_where_the_others_say(self) -> None:
+        desk = Desk(5)
+        desk.feed(steps.Seen(node(2)))
+        desk.feed(steps.Opened(1, node(2).id, desk.own.address))
+        desk.receive(1, m.Redirect(record(node(1)), record(node(2))))
+
+        assert desk.agreement.core.candidates.known[node(1).id] == node(1)
+
     def test_strangers_that_say_nothing_are_dropped(self) -> None:
         desk = Desk(5)
         desk.feed(steps.Accepted(1, desk.own.address, "10.77.0.66"))
