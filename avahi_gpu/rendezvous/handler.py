@@ -23,7 +23,6 @@ import torch
 from torch.distributed import PrefixStore, TCPStore
 from torch.distributed.elastic.multiprocessing import SignalException
 from torch.distributed.elastic.rendezvous import (
-    RendezvousConnectionError,
     RendezvousHandler,
     RendezvousInfo,
     RendezvousParameters,
@@ -308,7 +307,8 @@ def create(parameters: RendezvousParameters) -> RendezvousHandler:
         tell(Notice(error.message))
         if error.hint:
             tell(Notice(error.hint))
-        raise RendezvousConnectionError(error.message) from None
+        # one of torch's own errors would end in a traceback below our sentences
+        raise SystemExit(int(ExitCode.USAGE if isinstance(error, Misuse) else ExitCode.FAILED)) from None
     warning = warn_minority(node.terms)
     if warning:
         tell(Notice(warning))

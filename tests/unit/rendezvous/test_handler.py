@@ -79,3 +79,25 @@ def test_where_torch_does_not_take_the_socket_whoever_waits_for_the_store_is_let
 )
 def test_older_torches_are_known_by_their_version(handler: Any, version: str, is_so: bool) -> None:
     assert handler.mended(version) is is_so
+
+
+@pytest.mark.parametrize(
+    ("conf", "says"),
+    [
+        ({"allow_skew": "maybe"}, "allow_skew=maybe is neither yes nor no"),
+        ({"master": ".."}, "master=.. names nothing"),
+        ({"lost_after": "soon"}, "lost_after=soon is not a number of seconds"),
+    ],
+)
+def test_a_wrong_value_in_rdzv_conf_is_a_sentence_and_no_traceback(
+    handler: Any, conf: dict[str, str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from torch.distributed.elastic.rendezvous import RendezvousParameters
+
+    with pytest.raises(SystemExit) as end:
+        handler.create(RendezvousParameters("avahi", "", "wrong", 1, 1, **conf))
+
+    assert end.value.code == 2
+    what, hint = capsys.readouterr().err.splitlines()
+    assert what.startswith("avahi-gpu: --rdzv-conf ") and says in what
+    assert hint.startswith("avahi-gpu: ")
