@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TextIO
-
-from rich.console import Console
+from typing import TYPE_CHECKING, TextIO
 
 from avahi_gpu.errors import AvahiGpuError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 PRINTABLE_LIMIT = 256  # characters of one value from outside: longer tells nobody anything
 
@@ -23,17 +24,18 @@ def printable(text: str, limit: int = PRINTABLE_LIMIT) -> str:
     return shown + ("…" if len(text) > limit else "")
 
 
-class _Console(Console):
-    """rich's own answer to a reader that has gone is exit code 1; ``cli.outcome`` knows a better one."""
-
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError
-
-
 def console(stream: TextIO | None = None) -> Console:
     """Return a console on ``stream`` (stdout by default) that neither wraps nor highlights on a pipe."""
+    from rich.console import Console  # the rendezvous, which imports us for ``printable``, does without
+
+    class Plain(Console):
+        """rich's own answer to a reader that has gone is exit code 1; ``cli.outcome`` knows a better one."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
     stream = stream or sys.stdout
-    return _Console(file=stream, highlight=False, soft_wrap=not stream.isatty(), emoji=False, markup=False)
+    return Plain(file=stream, highlight=False, soft_wrap=not stream.isatty(), emoji=False, markup=False)
 
 
 def describe_error(error: AvahiGpuError) -> str:
