@@ -13,6 +13,7 @@ import os
 import re
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -39,8 +40,9 @@ from avahi_gpu.host.system import System
 from avahi_gpu.rendezvous import conf
 from avahi_gpu.rendezvous.dealings import JobEnded, Notice, Settings
 from avahi_gpu.rendezvous.environment import interface_variables, missing_variables
+from avahi_gpu.rendezvous.hangup import hang_up
 from avahi_gpu.rendezvous.mesh import Formed
-from avahi_gpu.rendezvous.messages import Skills
+from avahi_gpu.rendezvous.messages import Seat, Skills
 from avahi_gpu.rendezvous.node import Node, started
 from avahi_gpu.rendezvous.terms import JOIN_TIMEOUT_S, LAST_CALL_S, LOST_AFTER_S, Terms, warn_minority
 
@@ -53,6 +55,7 @@ STORE_TIMEOUT_S = 60.0  # of the agents' own exchanges; torch's default for c10d
 GATHER_POLL_MIN_S = 0.002  # the agents gather at the store within milliseconds of each other …
 GATHER_POLL_MAX_S = 0.05  # … or within the time that torch's import takes on the slowest
 GATHER_TOLD_S = 3.0  # who is missed after that is named: people see a round, and nothing of their script
+HANG_UP_EVERY_S = 0.2  # once a round is over: torch connects anew until its own limit
 EXIT_BARRIER_POLL_S = 0.05  # between two looks whether the other nodes' workers have finished as well
 # a node's death breaks the connections of the other workers before anybody has told their agents: how long a
 # worker's failure may turn out to be another node's. The connections of agents break in the same instant, and
@@ -96,6 +99,7 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
         self.stores: list[TCPStore] = []  # of the current round
         self.store: RoundStore | None = None  # of the last round that our workers were started in
         self.gone = False  # we have said goodbye
+        self.left = threading.Event()  # nothing of ours uses the current round's store any more
         self.guard: guard.Guard | None = None
         self.ended = False  # there is no round for us any more, and people know why
 
@@ -137,6 +141,7 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
 
     def want(self) -> None:
         """Say that we want a round: torch has ended the workers of the last one, and we their children."""
+        self.left.set()
         if not self.wanted:
             guard.sweep(self.node.id)
             self.node.want(self.reason)
@@ -153,6 +158,11 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
         """Meet the other agents at the leader's store; None where the round is over before that."""
         round = formed.round
         self.stores.clear()
+        if formed.store is None:
+            self.left = threading.Event()
+            threading.Thread(
+                target=self.watch, args=(round.leader, round.store_port, self.left), daemon=True
+            ).start()
         try:
             self.stores.append(self.open_store(formed))
             store = RoundStore(self.node, f"avahi-gpu/{round.token}", self.stores[0])
@@ -180,6 +190,12 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
     def tell(self, text: str) -> None:
         """Say something to whoever reads this node's notices."""
         self.node.listener(Notice(text))
+
+    def watch(self, leader: Seat, port: int, left: threading.Event) -> None:
+        """Wait for the round's end; then let torch wait no longer for a store that may never answer again."""
+        self.node.over_within(threading.TIMEOUT_MAX)
+        while not left.wait(HANG_UP_EVERY_S):
+            hang_up(leader.address, port)
 
     def open_store(self, formed: Formed) -> TCPStore:
         """Return the agents' store: the server on the leader, a client elsewhere."""
@@ -222,6 +238,7 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
         if self.gone:
             return True
         self.gone = True
+        self.left.set()
         error = sys.exc_info()[1]
         finished = error is None
         if not mended(

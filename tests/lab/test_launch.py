@@ -23,6 +23,15 @@ for step in range(600):
     if step == 10 and dist.get_rank() == 1:
         sys.exit(7)
 """
+# one worker has less to do than the other
+EARLY = """
+import os, time, torch.distributed as dist
+dist.init_process_group("gloo")
+dist.barrier()
+print("rank", dist.get_rank(), "ends", flush=True)
+time.sleep(600 * (dist.get_rank() == 0))
+os._exit(0)
+"""
 NODE = """<?xml version="1.0" standalone='no'?><!DOCTYPE service-group SYSTEM "avahi-service.dtd">
 <service-group><name replace-wildcards="yes">%h</name><service><type>_torch._tcp</type><port>29500</port>
 <txt-record>txtvers=1</txt-record><txt-record>id=0123456789a{number}</txt-record></service></service-group>
@@ -268,6 +277,22 @@ def test_a_dead_name_server_costs_no_half_minute(cluster3: Cluster) -> None:
         assert job.codes() == [0, 0]
         assert "the name server does not answer: RES_OPTIONS" in job[0].output
         assert "round 2" not in job[0].output
+
+
+def test_a_node_that_has_finished_does_not_wait_for_a_leader_that_is_cut_off(cluster3: Cluster) -> None:
+    """It waits for the others by torch's store on the leader, which no longer answers."""
+    lab = cluster3
+    for host in lab.hosts[:2]:
+        host.write("/var/tmp/early.py", EARLY)
+    command = launch("--nnodes", "1:2", "--lost-after", "2", "/var/tmp/early.py")
+    with on_all(lab.hosts[:2], command) as job:
+        job[1].wait_for("rank 1 ends", JOB_S)
+        time.sleep(1.0)  # the agent is waiting by now
+        lab[0].cut()
+        assert job[1].wait(15) == 0
+        assert "Traceback" not in job[1].output
+        job[0].ctrl_c()
+        assert job[0].wait(10) == 130
 
 
 def test_the_dry_run_says_what_would_be_done_and_does_nothing(shared_cluster3: Cluster) -> None:

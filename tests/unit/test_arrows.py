@@ -47,6 +47,7 @@ PURE = (
 EDGES = (
     "rendezvous/channel.py",
     "rendezvous/handler.py",
+    "rendezvous/hangup.py",
     "rendezvous/log.py",
     "rendezvous/mesh.py",
     "rendezvous/node.py",
