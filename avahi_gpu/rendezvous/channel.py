@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 
 CONNECTIONS_MAX = 128  # of others to us: ten nodes need ten, a flood must not eat our descriptors
 CONNECTIONS_PER_HOST = 12  # one host has one node; the rest are its predecessors and its mistakes
+KEEP_S = 1.0  # for a proven connection until somebody wants it: the agreement does at once, or not at all
 KEY_HINT = "`avahi-gpu key new` makes a key that keeps strangers out"
 
 
@@ -52,6 +53,7 @@ class Channel:
         self._servers: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._strangers = Strangers()
+        self._kept: dict[tuple[str, int], Wire] = {}  # proven, and not wanted yet, by address and port
         self._accepted: Counter[str] = Counter()  # connections to us that are no strangers', by address
 
     async def listen(self, ports: Iterable[int]) -> int:
@@ -96,6 +98,8 @@ class Channel:
             server.close()
         for conn in list(self._wires):
             self.drop(conn)
+        for place in list(self._kept):
+            self._let_go(place)
         pending = list(self._tasks)
         if pending:
             await asyncio.wait(pending, timeout=CLOSE_S)
@@ -106,14 +110,27 @@ class Channel:
     # --- from us to others ---------------------------------------------------------------------------------
 
     async def _connect(self, candidate: Candidate) -> None:
+        wire = self._kept.pop((candidate.address, candidate.port), None)
         try:
-            wire = await self.reach(candidate)
+            wire = wire or await self.reach(candidate)
         except Unreached as failure:
             self.feed(steps.OpenFailed(candidate.id, failure.reason))
             return
         conn = self._adopt(wire)
         self.feed(steps.Opened(conn, candidate.id, wire.here))
         self._read_on(conn)
+
+    def keep(self, place: tuple[str, int], wire: Wire) -> None:
+        """Keep a proven connection for whoever wants to ``open`` that place within a second."""
+        self._let_go(place)
+        self._kept[place] = wire
+        asyncio.get_running_loop().call_later(KEEP_S, self._let_go, place, wire)
+
+    def _let_go(self, place: tuple[str, int], wire: Wire | None = None) -> None:
+        if wire is None or self._kept.get(place) is wire:
+            kept = self._kept.pop(place, None)
+            if kept is not None:
+                kept.writer.close()
 
     async def reach(self, candidate: Candidate) -> Wire:
         """Return a connection to a candidate, proven where we have a key. Raises Unreached."""
@@ -123,7 +140,7 @@ class Channel:
             return await dial(candidate.address, candidate.port, self.us)
         except NotProven as failure:
             self._tell_unproven(failure, candidate.address, candidate.host)
-            raise Unreached("it does not prove the cluster key") from None
+            raise Unreached(Unreached.UNPROVEN) from None
         except (OSError, asyncio.TimeoutError) as error:
             raise Unreached(describe(error)) from None
 
@@ -155,7 +172,7 @@ class Channel:
             return self._turn_away(conn)
         except MalformedInput:
             what = "sends what is not of the protocol and is ignored"
-            self._tell_once(wire.remote, f"{wire.remote} {what}: {KEY_HINT}")
+            self.tell_once(wire.remote, f"{wire.remote} {what}: {KEY_HINT}")
             return self._turn_away(conn)
         except (OSError, asyncio.TimeoutError):
             return self._turn_away(conn)
@@ -181,15 +198,16 @@ class Channel:
 
     def _tell_unproven(self, failure: NotProven, address: str, host: str = "") -> None:
         if failure.why != "other-job":  # a stale record, or a port that another job has taken meanwhile
-            self._tell_once(
+            self.tell_once(
                 address, describe_unproven(failure.why, failure.host or host, address), failure.why
             )
 
     def _tell_flood(self, address: str) -> None:
         what = "makes one connection after the other and says nothing of use"
-        self._tell_once(address, f"{address} {what}" + ("" if self.us.key else f": {KEY_HINT}"), "flood")
+        self.tell_once(address, f"{address} {what}" + ("" if self.us.key else f": {KEY_HINT}"), "flood")
 
-    def _tell_once(self, address: str, text: str, what: str = "") -> None:
+    def tell_once(self, address: str, text: str, what: str = "") -> None:
+        """Tell people of a stranger, once for each address and kind of thing; of some addresses alone."""
         if self._strangers.first_time(address, what):
             self.tell(text)
 
@@ -233,6 +251,8 @@ class Channel:
 
 class Unreached(Exception):
     """A candidate could not be reached, or does not prove the key."""
+
+    UNPROVEN = "it does not prove the cluster key"
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

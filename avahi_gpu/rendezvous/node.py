@@ -13,11 +13,8 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any
 
-from avahi_gpu.avahi.browse import Browser
-from avahi_gpu.avahi.bus import Avahi, connect
-from avahi_gpu.avahi.publish import Publication
+from avahi_gpu.avahi.bus import connect
 from avahi_gpu.errors import LaunchFailed
-from avahi_gpu.model import JOB_SERVICE
 from avahi_gpu.rendezvous import log, steps
 from avahi_gpu.rendezvous.agreement import Agreement
 from avahi_gpu.rendezvous.channel import Channel
@@ -34,10 +31,10 @@ from avahi_gpu.rendezvous.mesh import (
     test_mesh,
     watch_seat,
 )
+from avahi_gpu.rendezvous.presence import Presence
 from avahi_gpu.rendezvous.proof import Pass
 from avahi_gpu.rendezvous.record import encode_record
 from avahi_gpu.rendezvous.seek import ask_port, excused, seek
-from avahi_gpu.rendezvous.sightings import Sightings
 from avahi_gpu.rendezvous.surroundings import Surroundings
 from avahi_gpu.rendezvous.terms import CONTROL_PORTS
 from avahi_gpu.rendezvous.trace import Trace
@@ -49,7 +46,6 @@ CLOSE_S = 3.0  # saying goodbye and withdrawing the record; on the way out nobod
 FAREWELL_S = 2.0  # a leader that has finished waits that long for its members to say so too
 STOOD_STILL_S = 0.5  # a tick that is late by that much: this process, or the whole machine, stood still
 CATCH_UP_S = 0.1  # for reading what waits in the sockets
-NAME_MAX = 63  # bytes of a DNS label (RFC 1035 section 2.3.4)
 
 
 started: dict[str, Node] = {}  # by job: the nodes that wait for their torch handler
@@ -75,7 +71,8 @@ class Node:
         self._closing = asyncio.Event()
         self._goodbye: tuple[str, str] = ("left", "")
         self._members_gone = threading.Event()
-        self._pass = Pass(self.id, settings.host, self.terms.job, self.terms.cluster, settings.key)
+        priority = settings.priority_of(settings.host)
+        self._pass = Pass(self.id, settings.host, self.terms.job, self.terms.cluster, settings.key, priority)
         self._channel = Channel(self._feed, self._pass, self.say)
         self._mesh = MeshListener()
         self._ports: Ports | None = None  # of the proposal, then of the round
@@ -84,9 +81,8 @@ class Node:
             read_demand(settings.interface, os.environ), alone=settings.terms.max_nodes == 1
         )
         self._seat_watch: asyncio.Future[None] | None = None
-        self._sightings: Sightings | None = None
         self._agreement: Agreement | None = None
-        self._publication: Publication | None = None
+        self._presence: Presence | None = None  # None: no avahi-daemon, --peers alone
         self._trace: Trace | None = None  # of AVAHI_GPU_LOG
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Future[None]] = set()
@@ -191,12 +187,14 @@ class Node:
             self._feed(self._around.moved)
             self._spawn(self._around.watch(self._feed))
             await self._mesh.open()
-            if avahi is not None:
-                with excused(self.settings.peers, self.say):
-                    await self._publish_and_watch(avahi, own, stack)
             if self.settings.peers:
                 around = self._around
                 self._spawn(seek(self._pass, self.settings.peers, lambda: around.addresses, avahi, self))
+            if avahi is not None:
+                with excused(self.settings.peers, self.say):
+                    self._presence = Presence(avahi, self.terms, own, self._channel)
+                    stack.push_async_callback(self._presence.leave)
+                    await self._presence.enter(self._around.best_first)
             self._feed(steps.Tick())
             self._ready.set()
             await self._closing.wait()
@@ -204,21 +202,8 @@ class Node:
 
     def _rename(self, host: str) -> None:
         self.host = host
-        self._pass = replace(self._pass, host=host)
+        self._pass = replace(self._pass, host=host, priority=self.settings.priority_of(host))
         self._channel = Channel(self._feed, self._pass, self.say)  # none was opened by the old one
-
-    async def _publish_and_watch(
-        self, avahi: Avahi, own: Candidate, stack: contextlib.AsyncExitStack
-    ) -> None:
-        label = f"{self.host.encode()[: NAME_MAX - 17].decode(errors='ignore')}-{self.id}"
-        txt = encode_record(self.terms, own, state="look")
-        publication = Publication(avahi, JOB_SERVICE, label, own.port, txt)
-        self._publication = await stack.enter_async_context(publication)
-        browser = Browser(avahi, JOB_SERVICE, prefer=self._around.best_first)
-        await stack.enter_async_context(browser)
-        self._sightings = Sightings(browser, self.terms, self.id)
-        watch = asyncio.ensure_future(self._sightings.watch(self._feed))
-        stack.callback(watch.cancel)
 
     async def _shut(self) -> None:
         if self._timer is not None:
@@ -255,8 +240,8 @@ class Node:
             log.follow(self._trace, event, actions, self._agreement.core.candidates, now)
         for action in actions:
             self._perform(action)
-        if isinstance(event, steps.OpenFailed) and self._sightings is not None:
-            self._spawn(self._sightings.find_again(event.id))
+        if isinstance(event, steps.OpenFailed) and self._presence is not None:
+            self._presence.failed(event.id)
         if self._timer is not None:
             self._timer.cancel()
         wait_s = max(0.0, self._agreement.deadline() - time.monotonic())
@@ -368,13 +353,11 @@ class Node:
 
     def _show_state(self, state: str) -> None:
         """What people see of us in the LAN's records."""
-        if self._publication is None or self._agreement is None:
+        if self._presence is None or self._agreement is None:
             return
         core = self._agreement.core
         leader = self._agreement.leader_host
-        self._publication.update(
-            encode_record(self.terms, core.own, state=state, epoch=core.epoch, leader=leader)
-        )
+        self._presence.show(encode_record(self.terms, core.own, state=state, epoch=core.epoch, leader=leader))
 
     def _say(self, notice: Notice) -> None:
         with contextlib.suppress(Exception):  # a listener that cannot print must not end the job

@@ -24,7 +24,7 @@ import msgspec
 
 from avahi_gpu.errors import MalformedInput
 from avahi_gpu.files.cluster_key import ClusterKey
-from avahi_gpu.rendezvous.messages import Count, Id, Ip, Name
+from avahi_gpu.rendezvous.messages import Count, Id, Ip, Name, Priority
 
 VERSION = 1
 NONCE_BYTES = 32
@@ -53,6 +53,7 @@ class Answer(msgspec.Struct, frozen=True, tag="answer"):
 
     id: Id
     host: Name
+    priority: Priority
     nonce: Hex
     proof: Hex
 
@@ -95,6 +96,7 @@ class Pass:
     job: str
     cluster: str
     key: ClusterKey | None = None
+    priority: int = 0
 
 
 class Session:
@@ -127,13 +129,14 @@ class Handshake:
         self.us, self.key, self.nonce = us, us.key.secret, nonce.hex()
         self.here, self.there = plain_address(here), plain_address(there)
         self.host = ""  # theirs, as they say
+        self.answered: Answer | None = None  # the responder's line, ours or theirs
         self.session: Session | None = None  # once it is proven
+        self._begun = False  # we are the initiator
         self._asked: Prove | None = None  # the initiator's first line, whichever side we are
-        self._answered: Answer | None = None  # as responder: what we have said
 
     def begin(self) -> bytes:
         """Return the first line of an initiator."""
-        us = self.us
+        us, self._begun = self.us, True
         self._asked = Prove(VERSION, us.id, us.host, us.job, us.cluster, self.here, self.there, self.nonce)
         return encode(self._asked)
 
@@ -147,14 +150,12 @@ class Handshake:
                 raise NotProven(why, host)
             case Prove() as said if self._asked is None:
                 return self._answer(said)
-            case Answer() as said if (
-                self._asked is not None and self._answered is None and self.session is None
-            ):
+            case Answer() as said if self._begun and self._asked is not None and self.answered is None:
                 return self._confirm(self._asked, said)
             case Confirm() as said if (
-                self._asked is not None and self._answered is not None and not self.session
+                not self._begun and self._asked is not None and self.answered is not None
             ):
-                return self._end(self._asked, self._answered, said)
+                return self._end(self._asked, self.answered, said)
         raise NotProven("no-proof", self.host)
 
     # --- the responder -------------------------------------------------------------------------------------
@@ -173,11 +174,9 @@ class Handshake:
         if why is not None:
             raise NotProven(why, said.host, refusal(why, us.host))
         self._asked = said
-        unsigned = Answer(us.id, us.host, self.nonce, "0" * 64)
-        self._answered = msgspec.structs.replace(
-            unsigned, proof=_proof(self.key, "responder", said, unsigned)
-        )
-        return encode(self._answered)
+        unsigned = Answer(us.id, us.host, us.priority, self.nonce, "0" * 64)
+        self.answered = msgspec.structs.replace(unsigned, proof=_proof(self.key, "responder", said, unsigned))
+        return encode(self.answered)
 
     def _end(self, asked: Prove, answered: Answer, said: Confirm) -> bytes:
         if not hmac.compare_digest(said.proof, _proof(self.key, "initiator", asked, answered)):
@@ -190,6 +189,7 @@ class Handshake:
 
     def _confirm(self, asked: Prove, said: Answer) -> bytes:
         self.host = said.host
+        self.answered = said
         if said.id == asked.id:
             raise NotProven("no-proof", said.host)  # our own words, played back
         if not hmac.compare_digest(said.proof, _proof(self.key, "responder", asked, said)):
@@ -210,7 +210,7 @@ def _proof(key: bytes, role: str, asked: Prove, answered: Answer) -> str:
     words = [
         *("avahi-gpu", role, str(asked.version), asked.job, asked.cluster),
         *(asked.id, asked.host, plain_address(asked.here), plain_address(asked.there), asked.nonce),
-        *(answered.id, answered.host, answered.nonce),
+        *(answered.id, answered.host, str(answered.priority), answered.nonce),
     ]
     code = hmac.new(key, digestmod=hashlib.sha256)
     for word in words:

@@ -2,35 +2,57 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import Callable
 
 from avahi_gpu.avahi.browse import Appeared, Browser
 from avahi_gpu.errors import BusError
-from avahi_gpu.rendezvous import steps
+from avahi_gpu.rendezvous.channel import Channel
 from avahi_gpu.rendezvous.record import candidate_from
+from avahi_gpu.rendezvous.scout import Scout
 from avahi_gpu.rendezvous.terms import Terms
 
 
 class Sightings:
     """The records of one job but our own."""
 
-    def __init__(self, browser: Browser, terms: Terms, own_id: str) -> None:
-        self._browser, self._terms, self._own = browser, terms, own_id
+    def __init__(self, browser: Browser, terms: Terms, channel: Channel) -> None:
+        self._browser, self._terms, self._own = browser, terms, channel.us.id
         self._ids: dict[str, str] = {}  # by the record's name
+        self._scout = Scout(channel, self._ask_again)
+        self._tasks: set[asyncio.Future[None]] = set()
 
-    async def watch(self, feed: Callable[[steps.Event], None]) -> None:
+    async def watch(self) -> None:
         """Tell of every record that appears, changes or goes, for ever."""
+        try:
+            await self._watch()
+        finally:
+            self._scout.close()
+            for task in self._tasks:
+                task.cancel()
+
+    async def _watch(self) -> None:
         async for event in self._browser:
             if isinstance(event, Appeared):
                 candidate = candidate_from(event.service, self._terms)
                 if candidate is not None and candidate.id != self._own:
                     self._ids[event.service.name] = candidate.id
-                    feed(steps.Seen(candidate))
+                    self._scout.seen(event.service.name, candidate)
             elif event.name in self._ids:
-                feed(steps.Unseen(self._ids.pop(event.name)))
+                del self._ids[event.name]
+                self._scout.unseen(event.name)
 
-    async def find_again(self, id: str) -> None:
+    def failed(self, id: str) -> None:
+        """The agreement could not reach a candidate."""
+        self._scout.failed(id)
+        self._ask_again(id)
+
+    def _ask_again(self, id: str) -> None:
+        task: asyncio.Future[None] = asyncio.ensure_future(self._find_again(id))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _find_again(self, id: str) -> None:
         """Nobody answers where a candidate was: ask Avahi anew, which tells nobody of changed addresses."""
         for name in [name for name, known in self._ids.items() if known == id]:
             with contextlib.suppress(BusError):

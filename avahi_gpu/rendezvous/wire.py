@@ -13,7 +13,15 @@ import socket
 from avahi_gpu.errors import MalformedInput
 from avahi_gpu.rendezvous import proof
 from avahi_gpu.rendezvous.messages import LINE_MAX, Hello, Message, Who, decode, encode
-from avahi_gpu.rendezvous.proof import PROOF_LINE_MAX, SEAL_DIGITS, Handshake, NotProven, Pass, Session
+from avahi_gpu.rendezvous.proof import (
+    PROOF_LINE_MAX,
+    SEAL_DIGITS,
+    Answer,
+    Handshake,
+    NotProven,
+    Pass,
+    Session,
+)
 
 CONNECT_TIMEOUT_S = 1.5  # a LAN answers in milliseconds; one lost SYN is repeated after a second
 PROVE_S = 2.0  # for the two lines of a proof: one round trip, and one loss of each on a bad network
@@ -24,12 +32,12 @@ READ_AT_ONCE = 1 << 14  # bytes taken from the kernel for one connection before 
 
 
 class Wire:
-    """One connection. ``host``: what the other side has proved to be, '' before and without a key."""
+    """One connection. ``answered``: what the other side has proved to be, where we have made it."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
         self.here, self.remote = own_end(writer), far_end(writer)
-        self.host = ""
+        self.answered: Answer | None = None
         self.session: Session | None = None
         self._ahead = bytearray()
 
@@ -133,7 +141,8 @@ async def _prove(wire: Wire, us: Pass, *, begin: bool) -> None:
         if not begin and not handshake.host:
             refuse_plain(line, us)
         wire.write(handshake.hear(line))
-    wire.session, wire.host = handshake.session, handshake.host
+    wire.session = handshake.session
+    wire.answered = handshake.answered if begin else None
 
 
 def refuse_plain(line: bytes, us: Pass) -> None:

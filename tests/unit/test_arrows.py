@@ -53,6 +53,8 @@ EDGES = (
     "rendezvous/node.py",
     "rendezvous/plugin.py",
     "rendezvous/seek.py",
+    "rendezvous/presence.py",
+    "rendezvous/scout.py",
     "rendezvous/sightings.py",
     "rendezvous/surroundings.py",
     "rendezvous/wire.py",
