@@ -34,7 +34,7 @@ from avahi_gpu.rendezvous.mesh import (
 from avahi_gpu.rendezvous.presence import Presence
 from avahi_gpu.rendezvous.proof import Pass
 from avahi_gpu.rendezvous.record import encode_record
-from avahi_gpu.rendezvous.seek import ask_port, excused, seek
+from avahi_gpu.rendezvous.seek import ask_around, ask_port, excused, seek
 from avahi_gpu.rendezvous.surroundings import Surroundings
 from avahi_gpu.rendezvous.terms import CONTROL_PORTS
 from avahi_gpu.rendezvous.trace import Trace
@@ -187,9 +187,11 @@ class Node:
             self._feed(self._around.moved)
             self._spawn(self._around.watch(self._feed))
             await self._mesh.open()
+            around = self._around
             if self.settings.peers:
-                around = self._around
                 self._spawn(seek(self._pass, self.settings.peers, lambda: around.addresses, avahi, self))
+            if avahi is not None:
+                self._spawn(ask_around(self._pass, lambda: around.addresses, avahi, self))
             if avahi is not None:
                 with excused(self.settings.peers, self.say):
                     self._presence = Presence(avahi, self.terms, own, self._channel)
@@ -220,8 +222,13 @@ class Node:
         """Whether this node looks for nobody now."""
         return self._agreement is None or self._agreement.bound
 
+    @property
+    def waiting(self) -> bool:
+        """Whether this node waits for others, and no round runs."""
+        return self._agreement is not None and not self._agreement.bound and self._agreement.round is None
+
     def found(self, candidate: Candidate) -> None:
-        """Somebody runs our job at an address that the user has named."""
+        """Somebody runs our job at an address that the user has named, or where a node of the LAN is."""
         if candidate.id != self.id:
             self._feed(steps.Seen(candidate))
 

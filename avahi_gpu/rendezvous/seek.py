@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import random
 import socket
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from avahi_gpu.avahi.browse import resolve_host
+from avahi_gpu.avahi.browse import browse, resolve_host
 from avahi_gpu.avahi.bus import Avahi
 from avahi_gpu.errors import BusError, MalformedInput
-from avahi_gpu.model import DOMAIN
+from avahi_gpu.model import DOMAIN, NODE_SERVICE
 from avahi_gpu.rendezvous.election import Candidate
 from avahi_gpu.rendezvous.messages import Here, Who
 from avahi_gpu.rendezvous.proof import NotProven, Pass, describe_unproven
@@ -23,6 +24,9 @@ ASK_S = 1.5  # for connecting and again for the answer; a closed port refuses at
 RESOLVE_S = 6.0  # of one name, Avahi's own limit included
 IPV4_GRACE_S = 0.3  # answers for both families come in the same millisecond, if they come
 SEEK_EVERY_S = 2.0  # between two rounds of asking, while nobody leads us
+AROUND_AFTER_S = 3.0  # nodes that start together have met by then; twice as long before each later round …
+AROUND_MAX_S = 30.0  # … of asking all nodes of the LAN, whether they have a job or not
+AROUND_HOSTS_MAX = 32  # in one round, chosen anew each time: anybody may say that it is a node
 
 
 @contextlib.contextmanager
@@ -85,6 +89,8 @@ class Seeker(Protocol):
 
     @property
     def bound(self) -> bool: ...
+    @property
+    def waiting(self) -> bool: ...
     def found(self, candidate: Candidate) -> None: ...
     def say(self, text: str) -> None: ...
 
@@ -114,6 +120,27 @@ async def seek(
                 for candidate in candidates:
                     seeker.found(candidate)
         await asyncio.sleep(SEEK_EVERY_S)
+
+
+async def ask_around(us: Pass, own: Callable[[], Collection[str]], avahi: Avahi, seeker: Seeker) -> None:
+    """Ask the LAN's nodes by unicast for our job, now and then while this one waits for others.
+
+    Records of jobs come and go within seconds, and get lost where multicast is poor or somebody floods it;
+    those of the machines themselves stand for as long as these run.
+    """
+    pause_s = AROUND_AFTER_S
+    while True:
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, AROUND_MAX_S)
+        if not seeker.waiting:
+            continue
+        with contextlib.suppress(BusError):
+            services = (await browse(avahi, NODE_SERVICE)).services
+            hosts = {s.address for s in services if not s.own} - set(own())
+            some = random.sample(sorted(hosts), min(len(hosts), AROUND_HOSTS_MAX))
+            for candidates, _ in await asyncio.gather(*(ask_host(a, CONTROL_PORTS, us) for a in some)):
+                for candidate in candidates:
+                    seeker.found(candidate)
 
 
 async def ask_host(address: str, ports: Iterable[int], us: Pass) -> tuple[list[Candidate], list[str]]:
