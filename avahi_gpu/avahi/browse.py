@@ -17,6 +17,7 @@ from avahi_gpu.avahi.names import ANY, IPV4, IPV6, RESULT_LOCAL, SERVER_PATH, UN
 from avahi_gpu.avahi.places import Place, Places, is_final
 from avahi_gpu.avahi.remote import Remote
 from avahi_gpu.avahi.signals import Signal
+from avahi_gpu.avahi.turns import Turns
 from avahi_gpu.errors import AvahiCallFailed, AvahiUnavailable, BusError, ResolveTimeout
 from avahi_gpu.model import DOMAIN, Service
 
@@ -123,7 +124,7 @@ class Browser:
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._resolving: dict[str, asyncio.Task[None]] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}  # waiting for a better place to resolve at
-        self._gate = asyncio.Semaphore(RESOLVES_AT_ONCE)
+        self._turns = Turns(RESOLVES_AT_ONCE)
         self._watch: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Browser:
@@ -333,7 +334,7 @@ class Browser:
         return None
 
     async def _ask(self, name: str, place: Place) -> Service:
-        async with self._gate:
+        async with self._turns.turn():
             answer = await self._avahi.call(
                 SERVER_PATH,
                 "Server",
