@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from avahi_gpu.avahi.bus import connect
-from avahi_gpu.errors import LaunchFailed
+from avahi_gpu.errors import DeadlineExceeded, LaunchFailed
 from avahi_gpu.rendezvous import log, steps
 from avahi_gpu.rendezvous.agreement import Agreement
 from avahi_gpu.rendezvous.channel import Channel
@@ -179,7 +179,8 @@ class Node:
             avahi = None
             with excused(self.settings.peers, self.say):
                 avahi = await stack.enter_async_context(connect())
-                self._rename(await avahi.host_name() or self.host)
+                with contextlib.suppress(DeadlineExceeded):  # a daemon that is overwhelmed: it has one name
+                    self._rename(await avahi.host_name() or self.host)
             port = await self._channel.listen(CONTROL_PORTS)
             own = Candidate(self.id, self.host, self.address, port, self.settings.priority_of(self.host))
             self._agreement = Agreement(own, self.terms)
@@ -192,7 +193,6 @@ class Node:
                 self._spawn(seek(self._pass, self.settings.peers, lambda: around.addresses, avahi, self))
             if avahi is not None:
                 self._spawn(ask_around(self._pass, lambda: around.addresses, avahi, self))
-            if avahi is not None:
                 with excused(self.settings.peers, self.say):
                     self._presence = Presence(avahi, self.terms, own, self._channel)
                     stack.push_async_callback(self._presence.leave)
