@@ -43,6 +43,8 @@ TORCHRUN_VALUES = (
     "--numa-binding",
     "--signals-to-handle",
     "--shutdown-timeout",
+    "--log-line-prefix-template",
+    "--print-completion",
 )
 
 # torchrun's options that launch sets itself, and what to give instead

@@ -298,7 +298,7 @@ def test_a_node_that_has_finished_does_not_wait_for_a_leader_that_is_cut_off(clu
 def test_the_dry_run_says_what_would_be_done_and_does_nothing(shared_cluster3: Cluster) -> None:
     host = shared_cluster3[0]
     words = ["--nnodes", "2:3", "--dry-run", "--", "--max-restarts=2", ALLREDUCE, "--name", "a b"]
-    done = host.run(launch(*words), env={"GLOO_SOCKET_IFNAME": "eth9", "PET_NNODES": "7"}, check=True)
+    done = host.run(launch(*words), env={"TP_SOCKET_IFNAME": "eth9", "PET_NNODES": "7"}, check=True)
 
     lines = done.stdout.splitlines()
     assert lines[-1] == (
@@ -306,12 +306,12 @@ def test_the_dry_run_says_what_would_be_done_and_does_nothing(shared_cluster3: C
         f"--max-restarts=2 {ALLREDUCE} --name 'a b'"
     )
     assert [line for line in lines if line.startswith("export ")] == [
+        "export GLOO_SOCKET_IFNAME=eth0",
         "export NCCL_SOCKET_IFNAME==eth0",
         "export NCCL_SOCKET_FAMILY=AF_INET",
-        "export TP_SOCKET_IFNAME=eth0",
     ]
     assert f"# interface eth0 with {host.address}: wired, running" in lines
-    assert "# GLOO_SOCKET_IFNAME is set already and stays: eth9" in lines
+    assert "# TP_SOCKET_IFNAME is set already and stays: eth9" in lines
     assert announced(host) == ""
 
 
