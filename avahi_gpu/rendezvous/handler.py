@@ -16,7 +16,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -44,6 +43,7 @@ from avahi_gpu.rendezvous.hangup import hang_up
 from avahi_gpu.rendezvous.mesh import Formed
 from avahi_gpu.rendezvous.messages import Seat, Skills
 from avahi_gpu.rendezvous.node import Node, started
+from avahi_gpu.rendezvous.store import GO, LAST_WORDS_S, POLL_MAX_S, POLL_MIN_S, STOP, RoundStore
 from avahi_gpu.rendezvous.terms import JOIN_TIMEOUT_S, LAST_CALL_S, LOST_AFTER_S, Terms, warn_minority
 
 WAIT_SLICE_S = 0.5  # torch's signal handlers run between two slices, so that Ctrl-C is prompt
@@ -52,37 +52,12 @@ STORE_CONNECT_S = 5.0  # the leader's store listens before the round begins; lon
 # its agent called shutdown() whenever it had ended its workers, in order or not (152525)
 MENDED = (2, 8)
 STORE_TIMEOUT_S = 60.0  # of the agents' own exchanges; torch's default for c10d
-GATHER_POLL_MIN_S = 0.002  # the agents gather at the store within milliseconds of each other …
-GATHER_POLL_MAX_S = 0.05  # … or within the time that torch's import takes on the slowest
 GATHER_TOLD_S = 3.0  # who is missed after that is named: people see a round, and nothing of their script
 HANG_UP_EVERY_S = 0.2  # once a round is over: torch connects anew until its own limit
-EXIT_BARRIER_POLL_S = 0.05  # between two looks whether the other nodes' workers have finished as well
 # a node's death breaks the connections of the other workers before anybody has told their agents: how long a
 # worker's failure may turn out to be another node's. The connections of agents break in the same instant, and
 # the failing node itself waits as long before it gives up, so that everybody hears of it
 WHOSE_FAILURE_S = 1.0
-
-
-class RoundStore(PrefixStore):  # type: ignore[misc]  # torch is not read by the type checker
-    """The agents' store of one round, whose waiting ends with the round.
-
-    torch's agents wait at their exit barrier for five minutes, also for a node that is gone, deaf to signals.
-    """
-
-    def __init__(self, node: Node, prefix: str, store: TCPStore) -> None:
-        super().__init__(prefix, store)
-        self.node = node
-        self.awaited = False  # our workers have finished, and we were told to wait for the others
-
-    def wait(self, keys: list[str], timeout: timedelta | None = None) -> None:
-        """Wait until the keys are there or the round is over. Raises DistStoreError after the timeout."""
-        self.awaited = True
-        deadline = time.monotonic() + (timeout or self.timeout).total_seconds()
-        with suppress(torch.distributed.DistNetworkError):  # its host is gone: nothing to wait for
-            while not (self.node.over or self.check(keys)):
-                if time.monotonic() >= deadline:
-                    raise torch.distributed.DistStoreError(f"nobody has set {', '.join(keys)} in time")
-                time.sleep(EXIT_BARRIER_POLL_S)
 
 
 class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not read by the type checker
@@ -168,20 +143,20 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
             store = RoundStore(self.node, f"avahi-gpu/{round.token}", self.stores[0])
             store.set(f"here/{round.rank}", "1")
             keys = [f"here/{rank}" for rank in range(len(round.seats))]
-            pause_s = GATHER_POLL_MIN_S
+            pause_s = POLL_MIN_S
             tell_at = time.monotonic() + GATHER_TOLD_S
-            while not self.node.over:
-                if store.check(keys):
-                    self.stores[0].set_timeout(timedelta(seconds=STORE_TIMEOUT_S))
-                    self.store = store
-                    return store
+            while not (there := store.check(keys)) and not self.node.over:
                 if time.monotonic() >= tell_at:
                     tell_at += STORE_TIMEOUT_S
                     late = [s.host for s, k in zip(round.seats, keys, strict=True) if not store.check([k])]
                     if late:
                         self.tell(f"the workers start once torch is loaded on {', '.join(late)}, too")
                 time.sleep(pause_s)
-                pause_s = min(2 * pause_s, GATHER_POLL_MAX_S)
+                pause_s = min(2 * pause_s, POLL_MAX_S)
+            if store.settle(GO if there else STOP):
+                self.stores[0].set_timeout(timedelta(seconds=STORE_TIMEOUT_S))
+                self.store = store
+                return store
         except (torch.distributed.DistError, RuntimeError, OSError) as error:
             self.tell(f"the store on {round.leader.host} failed: {first_line(error)}")
         self.stores.clear()
@@ -194,6 +169,8 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
     def watch(self, leader: Seat, port: int, left: threading.Event) -> None:
         """Wait for the round's end; then let torch wait no longer for a store that may never answer again."""
         self.node.over_within(threading.TIMEOUT_MAX)
+        if not left.wait(LAST_WORDS_S):
+            hang_up(leader.address, port)
         while not left.wait(HANG_UP_EVERY_S):
             hang_up(leader.address, port)
 

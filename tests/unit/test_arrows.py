@@ -56,6 +56,7 @@ EDGES = (
     "rendezvous/presence.py",
     "rendezvous/scout.py",
     "rendezvous/sightings.py",
+    "rendezvous/store.py",
     "rendezvous/surroundings.py",
     "rendezvous/wire.py",
 )
@@ -73,7 +74,7 @@ PATH_READS = {
 # library -> the only places that may import it
 ROOMS = {
     "dbus_next": ("avahi/bus.py",),
-    "torch": ("rendezvous/handler.py", "launch/*.py"),
+    "torch": ("rendezvous/handler.py", "rendezvous/store.py", "launch/*.py"),
     "pyroute2": ("host/net.py",),
     "pynvml": ("host/gpu.py",),
     "jinja2": ("files/service_template.py",),

@@ -13,7 +13,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 ADR = (ROOT / "docs/adr/0003-torch-api.md").read_text()
-SOURCES = [ROOT / "avahi_gpu/rendezvous/handler.py", *sorted((ROOT / "avahi_gpu/launch").glob("*.py"))]
+SOURCES = [
+    ROOT / "avahi_gpu/rendezvous/handler.py",
+    ROOT / "avahi_gpu/rendezvous/store.py",
+    *sorted((ROOT / "avahi_gpu/launch").glob("*.py")),
+]
 
 
 def dotted(node: ast.expr) -> str:
