@@ -200,7 +200,7 @@ async def watch_seat(own: Seat, leader: Seat, lost_after_s: float) -> str:
     """Hold a connection between two seats; say so once nothing comes through it, '' where it just ends.
 
     The control connection may run on another network than the round, and would not notice. It is the kernels
-    that ask and answer, every other second, so a frozen process is none that is lost.
+    that ask and answer, every second, so a frozen process is none that is lost.
     """
     if not is_address(leader.address):
         return ""
@@ -226,11 +226,12 @@ async def watch_seat(own: Seat, leader: Seat, lost_after_s: float) -> str:
 
 
 def set_keepalive(writer: asyncio.StreamWriter, dead_after_s: float) -> None:
-    """Let the kernel end a connection with ETIMEDOUT that nothing has come through for so long (tcp(7))."""
+    """Let the kernel end a connection with ETIMEDOUT that nothing has come through for so long (tcp(7)).
+
+    It asks once a second, so the end comes within a second after that time, and never before it.
+    """
     sock = writer.get_extra_info("socket")
-    seconds = max(2, math.ceil(dead_after_s))
-    idle = max(1, seconds // 2)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, idle)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 1)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, seconds - idle)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, max(2, math.ceil(dead_after_s)))
