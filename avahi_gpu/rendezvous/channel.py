@@ -20,7 +20,7 @@ from avahi_gpu.rendezvous import steps
 from avahi_gpu.rendezvous.election import Candidate
 from avahi_gpu.rendezvous.messages import Message
 from avahi_gpu.rendezvous.proof import NotProven, Pass, describe_unproven
-from avahi_gpu.rendezvous.strangers import Strangers
+from avahi_gpu.rendezvous.strangers import FLOOD, Strangers
 from avahi_gpu.rendezvous.trace import shown
 from avahi_gpu.rendezvous.wire import (
     CLOSE_S,
@@ -77,6 +77,10 @@ class Channel:
     def open(self, candidate: Candidate) -> None:
         """Connect to a candidate; Opened or OpenFailed follows."""
         self._start(self._connect(candidate))
+
+    def expect(self, addresses: Iterable[str]) -> None:
+        """Take these addresses for members of the running round."""
+        self._strangers.members = frozenset(addresses)
 
     def send(self, conn: int, message: Message) -> None:
         """Send a message; nothing happens where the connection is gone."""
@@ -204,7 +208,7 @@ class Channel:
 
     def _tell_flood(self, address: str) -> None:
         what = "makes one connection after the other and says nothing of use"
-        self.tell_once(address, f"{address} {what}" + ("" if self.us.key else f": {KEY_HINT}"), "flood")
+        self.tell_once(address, f"{address} {what}" + ("" if self.us.key else f": {KEY_HINT}"), FLOOD)
 
     def tell_once(self, address: str, text: str, what: str = "") -> None:
         """Tell people of a stranger, once for each address and kind of thing; of some addresses alone."""

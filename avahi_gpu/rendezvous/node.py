@@ -332,6 +332,7 @@ class Node:
         if where:
             self.say(where)
         self._watch_seat(formed)
+        self._channel.expect(seat.address for seat in formed.seats)
         self._say(Notice(describe_round(formed), formed=formed))
         with self._changed:
             self.over, self.reason = False, ""

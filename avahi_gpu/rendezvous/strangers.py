@@ -7,6 +7,7 @@ from collections import Counter
 STRANGERS_MAX = 64  # at a time; a node of the job is one for some milliseconds
 STRANGERS_PER_HOST = 8  # of one address; a node has two: one that it asked for, and one by which it greets
 TOLD_MAX = 20  # sentences about strangers; whoever has many addresses is told of often enough by then
+FLOOD = "flood"  # what ``first_time`` is asked about an address that has too many connections
 
 
 class Strangers:
@@ -19,6 +20,9 @@ class Strangers:
     def __init__(self) -> None:
         self._waiting: dict[int, str] = {}  # connection -> address
         self._told: set[tuple[str, str]] = set()
+        # where the running round's members are: while this process was stopped, their questions whether it
+        # lives have piled up, and all come in at once
+        self.members: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -44,7 +48,12 @@ class Strangers:
         return self._waiting.get(conn, "")
 
     def first_time(self, address: str, what: str) -> bool:
-        """Return whether people should be told this of ``address``: once, and not of too many."""
+        """Return whether people should be told this of ``address``: once, not of too many.
+
+        A member of the round floods nobody.
+        """
+        if what == FLOOD and address in self.members:
+            return False
         mark = (address, what)
         if mark in self._told or len(self._told) >= TOLD_MAX:
             return False

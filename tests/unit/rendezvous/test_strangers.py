@@ -51,3 +51,13 @@ def test_people_hear_of_each_thing_once_and_of_so_many_at_most() -> None:
     assert not strangers.first_time("10.0.0.9", "flood")
     assert strangers.first_time("10.0.0.9", "other-key")
     assert sum(strangers.first_time(f"10.0.1.{n}", "flood") for n in range(200)) == TOLD_MAX - 2
+
+
+def test_a_member_whose_questions_have_piled_up_floods_nobody() -> None:
+    """A host that was stopped for a while finds one connection for each second, of each of the others."""
+    strangers = Strangers()
+    strangers.members = frozenset({"10.0.0.1", "10.0.0.2"})
+
+    assert not strangers.first_time("10.0.0.1", "flood")
+    assert strangers.first_time("10.0.0.9", "flood")
+    assert strangers.first_time("10.0.0.1", "another-key")
