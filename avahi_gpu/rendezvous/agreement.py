@@ -86,6 +86,8 @@ class Agreement:
             found += self.meeting.greet_at.values()
         if core.wanted_at is not None:
             found.append(core.wanted_at + core.terms.join_timeout_s)
+        if core.untold is not None:
+            found.append(core.tell_from)
         return min(found)
 
     @property
@@ -157,7 +159,7 @@ class Agreement:
                 self.meeting.redirected(link.id, message.leader)
             case m.Refuse():
                 core.drop(link.conn)
-                following.lose_leader(message.reason)
+                following.lose_leader(f"{following.describe_leader()} sends this node away: {message.reason}")
             case _:
                 pass
 
@@ -298,6 +300,7 @@ class Agreement:
             if link.role in ("stranger", "greeting") and core.now >= link.heard + HELLO_S:
                 core.drop(link.conn)
                 core.candidates.doubt(link.id, core.now)
+        core.tell_rest()
         self.ask()
         self.following.watch()
         self.leading.watch()

@@ -31,6 +31,8 @@ GAP_S = 60.0  # a network whose mesh had gaps is the last to be tried by the sam
 EPOCH_LEAP = 1_000_000  # no job has that many rounds: who claims more would use up the numbers for everybody
 GREET_AFTER_S = 1.0  # a candidate that was seen and did not join by itself is told who leads
 GREET_AGAIN_S = 5.0  # and told again: two groups of one job must find each other once a network heals
+TELL_BURST = 20  # lines for people at once: a group that forms, and falls apart, says fewer
+TELL_EVERY_S = 1.0  # between two lines beyond that: nobody reads faster
 
 Role = Literal["stranger", "joining", "greeting", "leader", "member"]
 
@@ -85,6 +87,8 @@ class Core:
     idle_since: float | None = None  # when the last round ended for us, or when we started
     ended: steps.End | None = None
     reason: str = ""  # why the last round ended, or why the last proposal failed
+    tell_from: float = -1e9  # from when on people may be told something
+    untold: steps.Tell | None = None  # who is there, to be told then
     links: dict[int, Link] = field(default_factory=dict)
     out: list[steps.Action] = field(default_factory=list)
 
@@ -113,8 +117,25 @@ class Core:
             self.emit(steps.Drop(conn))
 
     def tell(self, text: str, present: tuple[str, ...] = (), *, waiting: bool = False) -> None:
-        if self.ended is None:  # what happens to a job that is over for us is nobody's news here
-            self.emit(steps.Tell(text, present, waiting))
+        """Say something to people: so many lines at once and one a second, whoever makes us talk.
+
+        Of who is there by now, what is too much is told later, as it is then.
+        """
+        if self.ended is not None:  # what happens to a job that is over for us is nobody's news here
+            return
+        said = steps.Tell(text, present, waiting)
+        if waiting:
+            self.untold = None
+        if self.now >= self.tell_from:
+            self.tell_from = max(self.tell_from, self.now - TELL_BURST * TELL_EVERY_S) + TELL_EVERY_S
+            self.emit(said)
+        elif waiting:
+            self.untold = said
+
+    def tell_rest(self) -> None:
+        """Say what had to wait, once it may be said."""
+        if self.untold is not None and self.now >= self.tell_from:
+            self.tell(self.untold.text, self.untold.present, waiting=True)
 
     def record(self, candidate: Candidate | None = None) -> Record:
         """Return a candidate, or ourselves, as it is told to others."""

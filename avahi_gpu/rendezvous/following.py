@@ -143,6 +143,7 @@ class Following:
         host, conn = self.candidate.host, self.leader.conn
         if bye.outcome == "failed":
             reason = bye.detail or f"{host} gave up"
+            core.tell(f"{self.describe_leader()} ends the job")
             core.finish_round(reason)
             core.end(reason)
         elif bye.outcome == "finished":
@@ -158,6 +159,11 @@ class Following:
         core.drop(conn)
         if self.leader is not None and self.leader.conn == conn:
             self.leader = None
+
+    def describe_leader(self) -> str:
+        """Return who leads us, for people: anybody may say anything, and this is who has said it."""
+        assert self.candidate is not None
+        return f"{self.candidate.host} ({self.candidate.address}), the leader,"
 
     def lose_leader(self, reason: str) -> None:
         """The leader is gone: the round is over, look for another."""

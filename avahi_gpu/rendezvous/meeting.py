@@ -189,7 +189,9 @@ class Meeting:
             return
         core.candidates.doubt(link.id, core.now)
         if isinstance(message, m.Refuse) and message.final:
-            core.end(message.reason)
+            known = core.candidates.known.get(link.id)
+            who = f"{known.host} ({known.address})" if known is not None else "another node"
+            core.end(f"{who} refuses this node: {message.reason}")
 
     def identify(self, link: Link, me: m.Record) -> None:
         """Who answers says who it is: perhaps another start of the host than the one that we meant."""

@@ -179,7 +179,7 @@ class Node:
             avahi = None
             with excused(self.settings.peers, self.say):
                 avahi = await stack.enter_async_context(connect())
-                with contextlib.suppress(DeadlineExceeded):  # a daemon that is overwhelmed: it has one name
+                with contextlib.suppress(DeadlineExceeded):  # of one that is overwhelmed
                     self._rename(await avahi.host_name() or self.host)
             port = await self._channel.listen(CONTROL_PORTS)
             own = Candidate(self.id, self.host, self.address, port, self.settings.priority_of(self.host))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from avahi_gpu.rendezvous import messages as m
 from avahi_gpu.rendezvous import steps
-from avahi_gpu.rendezvous.core import EPOCH_LEAP
+from avahi_gpu.rendezvous.core import EPOCH_LEAP, TELL_BURST
 from avahi_gpu.rendezvous.election import CANDIDATES_MAX, Candidate
 from tests.unit.rendezvous.desk import Desk, hello, node
 from tests.unit.rendezvous.strategies import addresses, anything, hosts, ids, ports, texts, tokens
@@ -175,6 +175,42 @@ def test_nobody_uses_up_the_epochs() -> None:
     assert desk.agreement.core.epoch == EPOCH_LEAP + 1
     assert leading.agreement.core.epoch == EPOCH_LEAP
     assert leading.sent(m.Nack)
+
+
+def test_a_leader_that_never_stops_talking_is_shown_once_a_second_and_the_last_word_comes() -> None:
+    desk = Desk(5)
+    conn = desk.follow(node(1))
+    told = 0
+    for number in range(5000):
+        told += len(
+            [t for t in desk.receive(conn, m.Waiting((f"evil-{number}",), 2, 2, "obey")) if is_told(t)]
+        )
+        told += len([t for t in desk.receive(conn, m.Abort(m.Token(9, "0" * 16), str(number))) if is_told(t)])
+        told += len([t for t in desk.wait(0.001) if is_told(t)])
+
+    assert TELL_BURST <= told <= TELL_BURST + 5 + 2
+    last = [t for t in desk.wait(1.5) if isinstance(t, steps.Tell)]
+    assert [t.present for t in last] == [("evil-4999",)]
+
+
+def is_told(action: steps.Action) -> bool:
+    return isinstance(action, steps.Tell)
+
+
+def test_who_ends_or_refuses_is_named_with_its_address() -> None:
+    desk = Desk(5)
+    conn = desk.follow(node(1))
+
+    desk.receive(conn, m.Bye("failed", "you have lost"))
+
+    assert "node-1 (10.77.0.1), the leader, ends the job" in [t.text for t in desk.found(steps.Tell)]
+
+    desk = Desk(5)
+    conn = desk.follow(node(1))
+    desk.receive(conn, m.Refuse("go away"))
+    assert "node-1 (10.77.0.1), the leader, sends this node away: go away" in [
+        t.text for t in desk.found(steps.Tell)
+    ]
 
 
 def test_a_stranger_cannot_take_the_place_of_a_member_elsewhere() -> None:

@@ -243,7 +243,9 @@ class TestRefusals:
         desk.feed(steps.Opened(1, ONE.id, desk.own.address))
         desk.receive(1, m.Refuse("torch 2.12 here, 2.13 there", final=True))
 
-        assert [e.reason for e in desk.found(steps.End)] == ["torch 2.12 here, 2.13 there"]
+        assert [e.reason for e in desk.found(steps.End)] == [
+            "node-1 (10.77.0.1) refuses this node: torch 2.12 here, 2.13 there"
+        ]
 
     def test_a_port_of_another_job_is_no_reason_to_end(self) -> None:
         """A stale record, and another job took the port."""
