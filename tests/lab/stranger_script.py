@@ -102,15 +102,11 @@ async def serve() -> None:
 
 
 async def flood(hosts: list[str]) -> None:
-    count = 0
-
     async def pester(number: int) -> None:
-        nonlocal count
         while True:
             with contextlib.suppress(OSError, asyncio.TimeoutError):
                 host = hosts[number % len(hosts)]
                 _, writer = await asyncio.wait_for(asyncio.open_connection(host, PORTS[0]), 1)
-                count += 1
                 if number % 2:
                     writer.write(secrets.token_bytes(100) + b"\n" if number % 4 == 1 else b'{"type":"prove"')
                 await asyncio.sleep(0.2)
