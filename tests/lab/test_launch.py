@@ -128,8 +128,8 @@ def test_the_scripts_exit_code_is_ours_and_everybody_is_told_why(shared_cluster3
     with on_all(lab.hosts, launch("--nnodes", "3", "/var/tmp/stepping.py")) as job:
         assert job.codes() == [1, 7, 1]
 
-        assert "avahi-gpu: gpu-node-2: rank 1 ended with exit code 7" in job[1].lines
-        assert job[1].lines[-1].startswith("avahi-gpu: job stepping: failed after ")
+        assert job[1].lines[-1] == "avahi-gpu: gpu-node-2: rank 1 ended with exit code 7"
+        assert job[1].lines[-2].startswith("avahi-gpu: job stepping: failed after ")
         for index in (0, 2):
             assert job[index].lines[-1] == "avahi-gpu: gpu-node-2 gave up: rank 1 ended with exit code 7"
         assert "ChildFailedError" not in job.transcript()
