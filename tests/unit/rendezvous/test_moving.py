@@ -102,6 +102,8 @@ def test_where_all_networks_have_gaps_the_round_is_given_up_and_the_best_comes_f
     assert not desk.found(steps.Reserve)
     again = desk.keep_alive(RETRY_S, seven)
     assert [a.address for a in again if isinstance(a, steps.Reserve)] == ["10.9.0.5"]
+    fail_mesh(desk, seven)
+    assert [r.address for r in desk.found(steps.Reserve)] == ["10.77.0.5"], "and the other one after it"
 
 
 def test_users_who_ask_for_different_networks_are_told_on_every_node_and_the_job_waits() -> None:
