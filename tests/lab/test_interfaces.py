@@ -264,15 +264,18 @@ def test_an_interface_that_goes_down_and_comes_up_leads_to_a_regroup(six: Cluste
         assert seats(job.rounds(2 * ROUND_S)) == ["fd77:2::1", "fd77:2::2"]
 
 
-@pytest.mark.parametrize("command", [LAUNCH, TORCHRUN], ids=["launch", "torchrun"])
 def test_an_interface_for_gloo_that_is_not_there_is_a_sentence_before_the_start(
-    six: Cluster, tmp_path: Path, command: list[str]
+    six: Cluster, tmp_path: Path
 ) -> None:
     script = tmp_path / "train.py"
     script.write_text(TRAIN)
+    sentence = "GLOO_SOCKET_IFNAME names eth7, which is no interface of this host"
 
-    refused = six[0].run([*command, script], env={"GLOO_SOCKET_IFNAME": "eth7"})
+    refused = six[0].run([*LAUNCH, script], env={"GLOO_SOCKET_IFNAME": "eth7"})
 
-    assert "GLOO_SOCKET_IFNAME names eth7, which is no interface of this host" in refused.stderr
+    assert refused.returncode == 125
+    assert sentence in refused.stderr
     assert "interfaces here: eth0" in refused.stderr
-    assert refused.returncode == (125 if command is LAUNCH else 1)
+    with Job(six.hosts[:1], (2, 2), env={"GLOO_SOCKET_IFNAME": "eth7"}) as job:  # as under plain torchrun
+        job.start()
+        assert job.nodes[0].wait_for("failed", ROUND_S)["failed"] == sentence
