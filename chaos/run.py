@@ -165,6 +165,7 @@ def summary(seed: int, verdicts: Sequence[tuple[Evidence, list[Violation], Count
         **{
             key: sum(t[key] for t in totals) for key in ("rounds", "starts", "steps", "redone", "thrown_away")
         },
+        "restarts_counted": sum(t["restarts"] for t in totals),  # by torch, of each job's unluckiest node
         "quiet_bursts": sum(len(evidence.windows) for evidence, _, _ in verdicts),
         "recovery_s": {
             "median": round(statistics.median(recoveries), 1) if recoveries else None,
@@ -186,7 +187,7 @@ def show(data: dict[str, Any]) -> str:
         f"seed {data['seed']}: {data['jobs']} jobs, {data['faults']} faults ({kinds})\n"
         f"{data['rounds']} rounds, {data['starts']} starts of workers, {data['steps']} steps committed, "
         f"{data['redone']} done again before they were, {data['thrown_away']} checkpoints thrown away, "
-        f"{data['quiet_bursts']} quiet bursts\n"
+        f"{data['quiet_bursts']} quiet bursts, {data['restarts_counted']} restarts that torch counted\n"
         f"from the mending to all training: median {data['recovery_s']['median']} s, "
         f"at most {data['recovery_s']['most']} s\n"
         + (f"{broken} VIOLATIONS" if broken else "no promise was broken")
