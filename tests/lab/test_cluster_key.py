@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable
 
 import pytest
 
 from tests.lab.cluster import Cluster
+from tests.lab.host import REPOSITORY
 from tests.lab.jobs import Job, JobNode
 
 pytestmark = pytest.mark.lab
 
 ROUND_S = 10.0
 KEY, OTHER = "5c" * 32, "a7" * 32
+LISTEN = """
+import socket
+with socket.create_server(("0.0.0.0", 0)) as sock:
+    print(sock.getsockname()[1], flush=True)
+    while True:
+        sock.accept()[0].close()
+"""
+CONNECT = """
+import socket, sys
+try:
+    socket.create_connection((sys.argv[1], int(sys.argv[2])), 1).close()
+    print("open")
+except OSError:
+    print("closed")
+"""
 
 
 def told(node: JobNode, word: str, within_s: float = ROUND_S) -> str:
@@ -57,3 +75,26 @@ def test_named_peers_prove_the_key_and_who_lacks_it_is_told(make_cluster: Callab
 
         assert "this one has none" in told(bare, "cluster key")
         assert f"({lab[0].address})" in told(job.nodes[0], "holds no cluster key")
+
+
+def test_the_firewall_rule_of_the_documentation_lets_nodes_in_and_nobody_else(
+    make_cluster: Callable[..., Cluster],
+) -> None:
+    page = (REPOSITORY / "docs" / "security.md").read_text()
+    (rule,) = re.findall(r"```nft\n(.*?)```", page, re.DOTALL)
+    lab = make_cluster(3)
+    stranger, *nodes = lab.hosts
+    rule = re.sub(r"elements = \{.*?\}", f"elements = {{ {', '.join(h.address for h in nodes)} }}", rule)
+    for host in nodes:
+        host.run(["nft", "-f", "-"], input=rule, check=True)
+    with Job(nodes, (2, 2)) as job:
+        job.start()
+        (first, _) = job.rounds(ROUND_S)
+        ephemeral = nodes[0].follow([sys.executable, "-c", LISTEN])
+        port = ephemeral.lines[ephemeral.wait_for("")]
+
+        for closed in ("29400", port):
+            reach = [sys.executable, "-c", CONNECT, first["leader"], closed]
+            assert stranger.run(reach).stdout == "closed\n"
+            assert nodes[1].run(reach).stdout == "open\n"
+        ephemeral.end()
