@@ -161,7 +161,7 @@ class Doctor:
 
     def _read(self, known: Facts | None, *, with_peers: bool) -> Facts:
         order = self.order
-        python = find_python(self.system, order.python) if order.python else None
+        python = find_python(self.system, order.python) if order.python is not None else None
         facts = read_facts(self.system, python=python, with_peers=with_peers, known=known)
         return restrict_peers(facts, order.peers)
 

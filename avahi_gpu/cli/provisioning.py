@@ -62,7 +62,7 @@ class Order:
 
 def set_up(system: System, order: Order) -> Result:
     """Do the whole of it: facts, findings, changes, and the proof. Raises what ends it early."""
-    python = find_python(system, order.python) if order.python else None
+    python = find_python(system, order.python) if order.python is not None else None
 
     def read(known: Facts | None) -> Facts:
         return read_facts(system, python=python, cluster=order.cluster, with_peers=False, known=known)

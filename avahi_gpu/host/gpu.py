@@ -102,9 +102,10 @@ def find_python(system: System, python: str) -> str:
     """Return the absolute path of the Python named by ``--python``. Raises Misuse where there is none."""
     # a link is not followed: a virtual environment's python is one, and is found by its place
     path = str(Path(python).expanduser().absolute()) if "/" in python else system.find_program(python)
-    if path is None or not system.exists(path):
+    if not python or path is None or not system.exists(path):
         raise Misuse(
-            f"there is no Python {python}", "give the path of one: --python ~/venv/bin/python, for example"
+            f"there is no Python {python or repr(python)}",
+            "give the path of one: --python ~/venv/bin/python, for example",
         )
     if not system.run([path, "-c", "import importlib.metadata"], VERSIONS_S).ok:
         raise Misuse(f"{python} is not a Python that runs", "try it: " + path + " --version")

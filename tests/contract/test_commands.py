@@ -204,6 +204,7 @@ def test_who_is_not_root_is_told_so(arguments: tuple[str, ...], lab: Cluster) ->
         ("setup", "--only", "nonsense"),
         ("setup",),  # changes are wanted, and nobody can be asked
         ("doctor", "--only", "AG999"),
+        ("doctor", "--python", ""),
         ("doctor", "--fix"),
         ("peers", "--expect", "0"),
         ("peers", "--format", "nonsense"),
