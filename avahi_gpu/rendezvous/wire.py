@@ -36,6 +36,8 @@ class Wire:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
+        # what asyncio asks the kernel for at once: its own 256 KiB are mapped and unmapped at every beat
+        writer.transport.max_size = READ_AT_ONCE  # type: ignore[attr-defined]
         self.here, self.remote = own_end(writer), far_end(writer)
         self.answered: Answer | None = None
         self.session: Session | None = None
