@@ -24,8 +24,8 @@ from bench.trainings import (
 
 OUT_S = 4.0
 WITHIN_S = 40.0  # more than that is a job that stands
-WATCH_S = OUT_S + LOST_AFTER_S + 3.0  # a restart that comes late is one as well
-CALM_S = 3.0  # between two outages of one job
+WATCH_S = OUT_S + LOST_AFTER_S + 2.0  # a restart that comes late is one as well
+CALM_S = 2.0  # between two outages of one job
 VICTIMS = {"a member's cable": 2, "the leader's cable": 0}
 C10D_PATIENT, C10D_SAME = C10D, f"{C10D}, process group's timeout {GROUP_TIMEOUT_S:g} s"
 

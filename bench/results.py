@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +52,10 @@ class Results:
         """Return the chapters of a part."""
         return list(self.chapters.get(part, {}).values())
 
-    def all(self) -> list[Chapter]:
-        """Return every chapter."""
-        return [chapter for part in self.chapters for chapter in self.of(part)]
+    def all(self, order: Sequence[str] = ()) -> list[Chapter]:
+        """Return every chapter; the parts in ``order`` first, as they stand there."""
+        parts = [*(p for p in order if p in self.chapters), *(p for p in self.chapters if p not in order)]
+        return [chapter for part in parts for chapter in self.of(part)]
 
     def save(self) -> None:
         """Write the file, all or nothing."""

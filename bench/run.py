@@ -36,10 +36,11 @@ class Plan:
     start: int = 6  # a multiple of the ways, so that each is first equally often
     recovery: int = 5
     outage: int = 5
-    c10d: int = 2  # of each thing that c10d is measured beside
-    c10d_s: float = 30.0  # how long it is given
+    c10d: int = 2  # of each loss that c10d is measured beside
+    c10d_s: float = 25.0  # how long it is given
+    c10d_outage: int = 1
     windows: int = 5
-    window_s: float = 10.0
+    window_s: float = 6.0
 
 
 FULL = Plan()
@@ -56,7 +57,9 @@ QUICK = Plan(
     windows=2,
     window_s=5.0,
 )
-THOROUGH = Plan(discovered=(3, 10), sized=10, start=12, recovery=10, outage=10, c10d=5)
+THOROUGH = Plan(
+    discovered=(3, 10), sized=10, start=12, recovery=10, outage=10, c10d=5, c10d_outage=5, window_s=12.0
+)
 
 # in the order in which they are measured: what everything else stands on comes first
 PARTS: dict[str, Callable[[Plan, Tell], Iterator[Chapter]]] = {
@@ -65,9 +68,12 @@ PARTS: dict[str, Callable[[Plan, Tell], Iterator[Chapter]]] = {
     "start": lambda plan, tell: start.measure(plan.start, tell),
     "cost": lambda plan, tell: cost.measure(plan.windows, plan.window_s, tell),
     "recovery": lambda plan, tell: recovery.measure(plan.recovery, plan.c10d, plan.c10d_s, tell),
-    "outage": lambda plan, tell: outage.measure(plan.outage, plan.c10d, tell),
+    "outage": lambda plan, tell: outage.measure(plan.outage, plan.c10d_outage, tell),
     "discovery": lambda plan, tell: discovery.measure(plan.discovered, plan.discovery, tell),
 }
+
+# as the page has them
+SUMMARY_ORDER = ("start", "agreement", "sizes", "recovery", "outage", "cost", "discovery")
 
 
 def main(words: Sequence[str]) -> int:
@@ -138,7 +144,7 @@ def render(file: Path, page: Path | None) -> int:
     """Print the tables of a file as Markdown, or put them into a page; return the exit code."""
     try:
         results = Results(file, {})
-        chapters = results.all()
+        chapters = results.all(SUMMARY_ORDER)
         if chapters and page is not None:
             text, unknown = fill(page.read_text(), chapters, circumstances(results))
             page.write_text(text)
