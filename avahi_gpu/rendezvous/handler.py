@@ -7,7 +7,6 @@ torch's that is used.
 
 from __future__ import annotations
 
-import atexit
 import importlib.metadata
 import os
 import re
@@ -39,6 +38,7 @@ from avahi_gpu.host.system import System
 from avahi_gpu.rendezvous import conf
 from avahi_gpu.rendezvous.dealings import JobEnded, Notice, Settings
 from avahi_gpu.rendezvous.environment import interface_variables, missing_variables
+from avahi_gpu.rendezvous.farewell import promise_goodbye
 from avahi_gpu.rendezvous.hangup import hang_up
 from avahi_gpu.rendezvous.mesh import Formed
 from avahi_gpu.rendezvous.messages import Seat, Skills
@@ -307,8 +307,7 @@ def create(parameters: RendezvousParameters) -> RendezvousHandler:
     if warning:
         tell(Notice(warning))
     node.want()
-    # torch calls no shutdown() after a signal, and its modules take seconds to go: say goodbye before that
-    atexit.register(node.close, "left")
+    promise_goodbye(node)
     return AvahiRendezvous(node, run_id, NameProbe(node.address))
 
 

@@ -46,6 +46,7 @@ PURE = (
 # … except the thin edges of the rendezvous, which hold its sockets, clocks and D-Bus
 EDGES = (
     "rendezvous/channel.py",
+    "rendezvous/farewell.py",
     "rendezvous/handler.py",
     "rendezvous/hangup.py",
     "rendezvous/log.py",
