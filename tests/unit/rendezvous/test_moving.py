@@ -172,6 +172,15 @@ def test_a_network_that_is_cut_under_a_running_round_ends_it_on_all_nodes() -> N
     assert leader.sent(m.Regroup, eight) == [m.Regroup(token, "node-7 is cut off from node-5")]
 
 
+def test_a_node_whose_address_in_the_round_is_gone_says_so() -> None:
+    desk, _, _ = member_of_one()
+    move(desk, LAN)
+    assert "no longer" not in desk.told()
+
+    desk.feed(steps.Moved("10.77.0.99", networks(99, LAN), ""))
+    assert "node-5 has no longer the address 10.77.0.5 of the round" in desk.told()
+
+
 def test_a_cut_of_an_earlier_round_ends_nothing() -> None:
     desk, _, token = member_of_one()
     desk.feed(steps.Severed(m.Token(token.epoch - 1, token.leader), "late"))
