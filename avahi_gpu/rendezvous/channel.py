@@ -171,7 +171,6 @@ class Channel:
                 if first is None:
                     return self._turn_away(conn)
         except NotProven as failure:
-            wire.write(failure.answer)
             self._tell_unproven(failure, wire.remote)
             return self._turn_away(conn)
         except MalformedInput:

@@ -175,8 +175,8 @@ async def hear_first(wire: Wire, us: Pass) -> Message | None:
         if not isinstance(said, proof.Prove):
             raise
     ours = (said.job, said.cluster) == (us.job, us.cluster)
-    answer = proof.refusal("no-key" if ours else "other-job", us.host)
-    raise NotProven("key-wanted" if ours else "other-job", said.host, answer)
+    wire.write(proof.refusal("no-key" if ours else "other-job", us.host))
+    raise NotProven("key-wanted" if ours else "other-job", said.host)
 
 
 def own_end(writer: asyncio.StreamWriter) -> str:
