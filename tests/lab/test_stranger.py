@@ -29,6 +29,15 @@ PUBLISH_S = 30.0 + RECORDS / 20  # avahi-daemon takes a thousand in some seconds
 MEET_S = 30.0  # one second on an idle machine; avahi-daemon has hundreds of records to look through
 ROUND_S = 10.0
 KEY = "5c" * 32
+# nobody answers at the stranger's control ports, and nobody refuses
+SILENCE = """
+table inet t {
+  chain c {
+    type filter hook input priority 0
+    tcp dport 29400-29419 drop
+  }
+}
+"""
 ELSEWHERE = {"HOME": "/var/tmp"}  # where no key of the tester lies
 SCRIPT = [sys.executable, "-m", "tests.lab.stranger_script"]
 
@@ -93,6 +102,19 @@ def test_what_was_said_once_is_worth_nothing_when_it_is_played_back(lab: Cluster
         job.nodes[1].kill()  # so that the wait below ends
         job.nodes[0].wait_for("over", ROUND_S)
         assert sum("over" in line for line in job.nodes[0].lines) == 1
+
+
+def test_hundreds_of_records_that_lead_nowhere_keep_nobody_from_meeting_without_a_key(lab: Cluster) -> None:
+    stranger, *honest = lab.hosts
+    stranger.run(["nft", "-f", "-"], input=SILENCE, check=True)
+    with (
+        doing(stranger, "publish", "crowd", str(RECORDS), within_s=PUBLISH_S),
+        Job(honest, (3, 3), job="crowd") as job,
+    ):
+        job.start()
+
+        assert job.rounds(MEET_S)[0]["hosts"] == ["gpu-node-2", "gpu-node-3", "gpu-node-4"]
+    stranger.run(["nft", "delete", "table", "inet", "t"], check=True)
 
 
 def test_with_a_key_the_job_forms_whatever_the_stranger_does(besieged: Cluster) -> None:
