@@ -17,7 +17,10 @@ from tests.lab.runs import Runs, launch, torchrun
 
 HOSTS = 3
 SETTLE_S = 5.0  # the round's beginning is not its running
-CPU_WANTED, RATE_WANTED = 0.1, 1.0  # percent of a core, kB/s
+CORE, RATE = "% of a core", "kB/s"
+CPU_WANTED, RATE_WANTED = 0.1, 1.0
+ROLES = {"the leader": 0, "a member": 1}
+KEY = "5eed" * 16  # any: it guards nothing here
 START_S = 60.0
 IDLE = str(Path(__file__).with_name("idle.py"))
 IDLE_LINE = "idle worker runs"
@@ -55,37 +58,39 @@ def measure_channel(
     lab: Cluster, windows: int, window_s: float, tell: Callable[[str], None]
 ) -> Iterator[Chapter]:
     """The rendezvous alone: its thread's CPU, bytes on the control ports, and mDNS apart."""
-    roles = {"the leader": 0, "a member": 1}
-    share = {
-        r: Series(f"{r}: rendezvous thread", unit="% of a core", wanted=Wanted(CPU_WANTED)) for r in roles
-    }
-    rate = {r: Series(f"{r}: control ports", unit="kB/s", wanted=Wanted(RATE_WANTED)) for r in roles}
-    mdns = {r: Series(f"{r}: mDNS", unit="kB/s") for r in roles}
-    daemon = {r: Series(f"{r}: avahi-daemon", unit="% of a core") for r in roles}
+    share = {r: Series(f"{r}: rendezvous thread", unit=CORE, wanted=Wanted(CPU_WANTED)) for r in ROLES}
+    rate = {r: Series(f"{r}: control ports", unit=RATE, wanted=Wanted(RATE_WANTED)) for r in ROLES}
+    keyed_share = {r: Series(f"{r}, with a cluster key: rendezvous thread", unit=CORE) for r in ROLES}
+    keyed_rate = {r: Series(f"{r}, with a cluster key: control ports", unit=RATE) for r in ROLES}
+    mdns = {r: Series(f"{r}: mDNS", unit=RATE) for r in ROLES}
+    daemon = {r: Series(f"{r}: avahi-daemon", unit=CORE) for r in ROLES}
+    tables = (share, rate, keyed_share, keyed_rate, mdns, daemon)
     chapter = Chapter(
         "cost",
         "The control channel while a round of three runs",
         f"windows of {window_s:g} s, nothing else on the hosts; bytes of IP packets, both ways together",
-        [*share.values(), *rate.values(), *mdns.values(), *daemon.values()],
+        [series for by_role in tables for series in by_role.values()],
     )
-    for number in roles.values():
+    for number in ROLES.values():
         lab[number].run(["nft", "-f", "-"], input=COUNTERS, check=True)
     with loaded(lab.hosts) as nodes:
-        form(nodes, "cost")
-        time.sleep(SETTLE_S)
-        for window in range(windows):
-            tell(f"cost, window {window + 1} of {windows}")
-            before = {role: Look(nodes[number]) for role, number in roles.items()}
-            time.sleep(window_s)
-            for role, number in roles.items():
-                was, now = before[role], Look(nodes[number])
-                wall = now.at - was.at
-                share[role].add(100 * (now.thread_s - was.thread_s) / wall)
-                rate[role].add((now.control - was.control) / wall / 1000)
-                mdns[role].add((now.mdns - was.mdns) / wall / 1000)
-                daemon[role].add(100 * (now.daemon_s - was.daemon_s) / wall)
-            yield chapter
-        close(nodes)
+        for key, shares, rates in (("", share, rate), (KEY, keyed_share, keyed_rate)):
+            form(nodes, "keyed" if key else "plain", key)
+            time.sleep(SETTLE_S)
+            for window in range(windows):
+                tell(f"cost{', with a key' if key else ''}, window {window + 1} of {windows}")
+                before = {role: Look(nodes[number]) for role, number in ROLES.items()}
+                time.sleep(window_s)
+                for role, number in ROLES.items():
+                    was, now = before[role], Look(nodes[number])
+                    wall = now.at - was.at
+                    shares[role].add(100 * (now.thread_s - was.thread_s) / wall)
+                    rates[role].add((now.control - was.control) / wall / 1000)
+                    if not key:
+                        mdns[role].add((now.mdns - was.mdns) / wall / 1000)
+                        daemon[role].add(100 * (now.daemon_s - was.daemon_s) / wall)
+                yield chapter
+            close(nodes)
 
 
 class Look:
@@ -106,8 +111,8 @@ def measure_launch(
     lab: Cluster, windows: int, window_s: float, tell: Callable[[str], None]
 ) -> Iterator[Chapter]:
     """The whole process on each node, against that of torchrun by hand; the workers sleep."""
-    ours = Series("avahi-gpu launch: all threads but torch's own", unit="% of a core")
-    whole = {name: Series(f"{name}: whole process", unit="% of a core") for name in WAYS}
+    ours = Series("avahi-gpu launch: all threads but torch's own", unit=CORE)
+    whole = {name: Series(f"{name}: whole process", unit=CORE) for name in WAYS}
     chapter = Chapter(
         "cost-process",
         "The process on each node while its workers run",

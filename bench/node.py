@@ -1,8 +1,8 @@
 """One node of a job without torch, for measurements: commands on stdin, a line of JSON for each answer.
 
-    start JOB SMALLEST LARGEST    {"round": epoch, "at": …} once the round stands
-    cost                          {"cost": seconds of the rendezvous thread's CPU, "at": …}
-    close                         {"closed": true, "at": …}; then ``start`` may come again
+    start JOB SMALLEST LARGEST [KEY]    {"round": epoch, "at": …} once the round stands; KEY: hexadecimal
+    cost                                {"cost": seconds of the rendezvous thread's CPU, "at": …}
+    close                               {"closed": true, "at": …}; then ``start`` may come again
 
 ``at`` is time.monotonic(), which all virtual hosts of one machine share. Nothing polls here, so that what the
 node costs is the node's own.
@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 
+from avahi_gpu.files.cluster_key import ClusterKey
 from avahi_gpu.rendezvous.messages import Skills
 from avahi_gpu.rendezvous.node import JobEnded, Node, Notice, Settings
 from avahi_gpu.rendezvous.terms import Terms
@@ -32,11 +33,11 @@ def hear(_notice: Notice) -> None:
     """Nobody reads along."""
 
 
-def begin(job: str, smallest: int, largest: int) -> Node:
+def begin(job: str, smallest: int, largest: int, key: ClusterKey | None) -> Node:
     """Start the node; a thread tells of its first round."""
     skills = Skills(min_nodes=smallest, max_nodes=largest)
     terms = Terms(job, min_nodes=smallest, max_nodes=largest, skills=skills)
-    node = Node.start(Settings(terms, socket.gethostname()), hear)
+    node = Node.start(Settings(terms, socket.gethostname(), key=key), hear)
     node.want()
     threading.Thread(target=await_round, args=(node,), daemon=True).start()
     return node
@@ -66,8 +67,9 @@ def main() -> None:
     say(loaded=True)
     for line in sys.stdin:
         match line.split():
-            case ["start", job, smallest, largest]:
-                node = begin(job, int(smallest), int(largest))
+            case ["start", job, smallest, largest, *secret]:
+                key = ClusterKey(bytes.fromhex(secret[0])) if secret else None
+                node = begin(job, int(smallest), int(largest), key)
             case ["cost"]:
                 say(cost=cost())
             case ["close"]:

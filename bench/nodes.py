@@ -77,11 +77,14 @@ def loaded(hosts: Sequence[Host]) -> Iterator[list[BenchNode]]:
             node.end()
 
 
-def form(nodes: Sequence[BenchNode], job: str) -> float:
-    """Start all nodes at once; return the seconds to the round on the last of them. Raises NodeFailed."""
+def form(nodes: Sequence[BenchNode], job: str, key: str = "") -> float:
+    """Start all nodes at once; return the seconds to the round on the last of them. Raises NodeFailed.
+
+    ``key``: the cluster's, hexadecimal, '' for none.
+    """
     began = time.monotonic()
     for node in nodes:
-        node.tell(f"start {job} {len(nodes)} {len(nodes)}")
+        node.tell(f"start {job} {len(nodes)} {len(nodes)} {key}")
     rounds = [node.answer("round", ROUND_S) for node in nodes]
     if len({r["round"] for r in rounds}) != 1 or sorted(r["rank"] for r in rounds) != list(range(len(nodes))):
         raise NodeFailed(f"no common round: {rounds}")
