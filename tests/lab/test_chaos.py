@@ -10,7 +10,7 @@ from chaos.judge import count, judge
 from chaos.plan import make
 from chaos.run import run_job
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]  # half a minute on an idle machine
 
 SEED = 1704  # the leader is cut off, behind a restart of its bus, while Avahi is away on a member
 
