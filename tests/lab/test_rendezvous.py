@@ -15,6 +15,18 @@ pytestmark = pytest.mark.lab
 
 ROUND_S = 10.0  # DESIGN: once nothing is wrong, one group forms within ten seconds
 STARTS = 30
+NODE = """<?xml version="1.0" standalone='no'?><!DOCTYPE service-group SYSTEM "avahi-service.dtd">
+<service-group><name replace-wildcards="yes">%h</name><service><type>_torch._tcp</type><port>29500</port>
+<txt-record>txtvers=1</txt-record></service></service-group>
+"""
+NO_MULTICAST = """
+table inet t {
+  chain c {
+    type filter hook input priority 0
+    udp dport 5353 iif "eth0" drop
+  }
+}
+"""
 # what a firewall does that lets only known ports in: new connections to ephemeral ports vanish
 BLOCK_EPHEMERAL = """
 table inet t {
@@ -352,3 +364,21 @@ def test_records_of_dead_candidates_cost_no_connect_timeout(make_cluster: Callab
             job.start()
             rounds = job.rounds(ROUND_S)
     assert rounds[0]["hosts"] == ["gpu-node-3", "gpu-node-4"]
+
+
+def test_where_records_of_jobs_get_lost_the_machines_of_the_lan_are_asked(
+    make_cluster: Callable[..., Cluster],
+) -> None:
+    """Multicast breaks down after the machines have been seen, before any node of the job starts."""
+    lab = make_cluster(2)
+    for host in lab:
+        host.write("/etc/avahi/services/torch.service", NODE)
+    for host, other in ((lab[0], lab[1]), (lab[1], lab[0])):
+        look = f"avahi-browse -rptk _torch._tcp | grep -q '^=.*IPv4.*{other.address}'"
+        host.run(["sh", "-c", f"until {look}; do :; done"], check=True, timeout=90)
+    for host in lab:
+        host.run(["nft", "-f", "-"], input=NO_MULTICAST, check=True)
+    with Job(lab.hosts, (2, 2)) as job:
+        job.start()
+
+        assert job.rounds(2 * ROUND_S)[0]["hosts"] == ["gpu-node-1", "gpu-node-2"]
