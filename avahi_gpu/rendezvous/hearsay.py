@@ -53,6 +53,11 @@ class Hearsay:
         self._pauses: list[tuple[float, int, Claim]] = []  # a heap
         self._numbers = itertools.count()
 
+    @property
+    def records(self) -> int:
+        """How many records there are, to however few places they lead."""
+        return len(self._places)
+
     def hear(self, name: str, candidate: Candidate) -> None:
         """Take in a record, which is new, or has changed."""
         place = (candidate.address, candidate.port)

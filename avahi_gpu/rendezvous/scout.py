@@ -55,7 +55,7 @@ class Scout:
             self._trust(name, candidate)
             return
         self.hearsay.hear(name, candidate)
-        if len(self.hearsay.claims) == CROWD_TOLD:
+        if self.hearsay.records == CROWD_TOLD:
             what = f"more than {CROWD_TOLD} records on the LAN say that they are nodes of this job"
             told = "only those count that prove the cluster key" if self.proving else KEY_HINT
             self.channel.tell_once("", f"{what}: {told}; --peers needs no records")

@@ -37,7 +37,7 @@ PORTS = range(29400, 29420)
 PER_GROUP = 10  # instances of three records: avahi-daemon's entries-per-entry-group-max is 32
 AT_ONCE = 8  # groups that are filled side by side
 OPEN_AT_ONCE = 60
-PATIENCE_S = 60.0  # with an avahi-daemon that has thousands of records to look after
+PATIENCE_S = 300.0  # with an avahi-daemon that has thousands of records to look after
 ETH_P_IP = 0x0800
 
 

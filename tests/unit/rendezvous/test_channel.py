@@ -234,6 +234,10 @@ def test_without_a_key_the_first_records_are_taken_as_they_are_and_few_of_one_ad
             ids = {event.candidate.id for event in one.seen(steps.Seen)}  # type: ignore[attr-defined]
             assert {f"{number:016x}" for number in range(1, 10)} <= ids
             assert len(ids) == 12
+            (told,) = one.told
+            assert "100 records" in told
+            assert "avahi-gpu key new" in told
+            assert "--peers" in told
             scout.unseen("b-1")
             assert one.seen(steps.Unseen) == [steps.Unseen(f"{1:016x}")]
             scout.close()
