@@ -17,6 +17,7 @@ from avahi_gpu.avahi.bus import connect
 from avahi_gpu.errors import DeadlineExceeded, LaunchFailed
 from avahi_gpu.rendezvous import log, steps
 from avahi_gpu.rendezvous.agreement import Agreement
+from avahi_gpu.rendezvous.around import ask_around
 from avahi_gpu.rendezvous.channel import Channel
 from avahi_gpu.rendezvous.dealings import JobEnded, Listener, Notice, Settings, describe_round
 from avahi_gpu.rendezvous.election import Candidate
@@ -34,7 +35,7 @@ from avahi_gpu.rendezvous.mesh import (
 from avahi_gpu.rendezvous.presence import Presence
 from avahi_gpu.rendezvous.proof import Pass
 from avahi_gpu.rendezvous.record import encode_record
-from avahi_gpu.rendezvous.seek import ask_around, ask_port, excused, seek
+from avahi_gpu.rendezvous.seek import ask_port, excused, seek
 from avahi_gpu.rendezvous.surroundings import Surroundings
 from avahi_gpu.rendezvous.terms import CONTROL_PORTS
 from avahi_gpu.rendezvous.trace import Trace
@@ -192,7 +193,7 @@ class Node:
             if self.settings.peers:
                 self._spawn(seek(self._pass, self.settings.peers, lambda: around.addresses, avahi, self))
             if avahi is not None:
-                self._spawn(ask_around(self._pass, lambda: around.addresses, avahi, self))
+                self._spawn(ask_around(self._pass, lambda: around.interfaces, avahi, self))
                 with excused(self.settings.peers, self.say):
                     self._presence = Presence(avahi, self.terms, own, self._channel)
                     stack.push_async_callback(self._presence.leave)
@@ -226,6 +227,11 @@ class Node:
     def waiting(self) -> bool:
         """Whether this node waits for others, and no round runs."""
         return self._agreement is not None and not self._agreement.bound and self._agreement.round is None
+
+    @property
+    def crowded(self) -> bool:
+        """Whether there are so many records of jobs that those of our own nodes may not be among them."""
+        return self._presence is not None and self._presence.crowded
 
     def found(self, candidate: Candidate) -> None:
         """Somebody runs our job at an address that the user has named, or where a node of the LAN is."""

@@ -56,6 +56,11 @@ class Presence:
         if self._publication is not None:
             self._publication.update(txt)
 
+    @property
+    def crowded(self) -> bool:
+        """Whether Avahi knows of more records of jobs than a LAN has, or is too busy to tell."""
+        return self._sightings is None or self._sightings.crowded
+
     def failed(self, id: str) -> None:
         """The agreement could not reach a candidate."""
         if self._sightings is not None:

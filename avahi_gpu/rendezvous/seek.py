@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
-import random
 import socket
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from avahi_gpu.avahi.browse import browse, resolve_host
+from avahi_gpu.avahi.browse import resolve_host
 from avahi_gpu.avahi.bus import Avahi
 from avahi_gpu.errors import BusError, MalformedInput
-from avahi_gpu.model import DOMAIN, NODE_SERVICE
+from avahi_gpu.model import DOMAIN
 from avahi_gpu.rendezvous.election import Candidate
 from avahi_gpu.rendezvous.messages import Here, Who
 from avahi_gpu.rendezvous.proof import NotProven, Pass, describe_unproven
@@ -24,9 +23,6 @@ ASK_S = 1.5  # for connecting and again for the answer; a closed port refuses at
 RESOLVE_S = 6.0  # of one name, Avahi's own limit included
 IPV4_GRACE_S = 0.3  # answers for both families come in the same millisecond, if they come
 SEEK_EVERY_S = 2.0  # between two rounds of asking, while nobody leads us
-AROUND_AFTER_S = 3.0  # nodes that start together have met by then; twice as long before each later round …
-AROUND_MAX_S = 30.0  # … of asking all nodes of the LAN, whether they have a job or not
-AROUND_HOSTS_MAX = 32  # in one round, chosen anew each time: anybody may say that it is a node
 
 
 @contextlib.contextmanager
@@ -91,6 +87,8 @@ class Seeker(Protocol):
     def bound(self) -> bool: ...
     @property
     def waiting(self) -> bool: ...
+    @property
+    def crowded(self) -> bool: ...
     def found(self, candidate: Candidate) -> None: ...
     def say(self, text: str) -> None: ...
 
@@ -122,31 +120,12 @@ async def seek(
         await asyncio.sleep(SEEK_EVERY_S)
 
 
-async def ask_around(us: Pass, own: Callable[[], Collection[str]], avahi: Avahi, seeker: Seeker) -> None:
-    """Ask the LAN's nodes by unicast for our job, now and then while this one waits for others.
-
-    Records of jobs come and go within seconds, and get lost where multicast is poor or somebody floods it;
-    those of the machines themselves stand for as long as these run.
-    """
-    pause_s = AROUND_AFTER_S
-    while True:
-        await asyncio.sleep(pause_s)
-        pause_s = min(2 * pause_s, AROUND_MAX_S)
-        if not seeker.waiting:
-            continue
-        with contextlib.suppress(BusError):
-            services = (await browse(avahi, NODE_SERVICE)).services
-            hosts = {s.address for s in services if not s.own} - set(own())
-            some = random.sample(sorted(hosts), min(len(hosts), AROUND_HOSTS_MAX))
-            for candidates, _ in await asyncio.gather(*(ask_host(a, CONTROL_PORTS, us) for a in some)):
-                for candidate in candidates:
-                    seeker.found(candidate)
-
-
-async def ask_host(address: str, ports: Iterable[int], us: Pass) -> tuple[list[Candidate], list[str]]:
+async def ask_host(
+    address: str, ports: Iterable[int], us: Pass, within_s: float = ASK_S
+) -> tuple[list[Candidate], list[str]]:
     """Return the nodes of our job that answer on ``ports`` of ``address``, and what is wrong with others."""
     found, complaints = [], []
-    for answer in await asyncio.gather(*(ask_port(address, port, us) for port in ports)):
+    for answer in await asyncio.gather(*(ask_port(address, port, us, within_s=within_s) for port in ports)):
         if isinstance(answer, str):
             complaints.append(answer)
         elif answer is not None:
@@ -157,7 +136,7 @@ async def ask_host(address: str, ports: Iterable[int], us: Pass) -> tuple[list[C
 
 
 async def ask_port(
-    address: str, port: int, us: Pass, asker: str | None = None
+    address: str, port: int, us: Pass, asker: str | None = None, within_s: float = ASK_S
 ) -> tuple[Here, str] | str | None:
     """Return the answer of the node of our job on ``port``, and its address; None where there is none.
 
@@ -165,7 +144,7 @@ async def ask_port(
     whether it still counts on us.
     """
     try:
-        wire = await dial(address, port, us, ASK_S)
+        wire = await dial(address, port, us, within_s)
     except NotProven as failure:
         return _complaint(failure, address)
     except (OSError, asyncio.TimeoutError):

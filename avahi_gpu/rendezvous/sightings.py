@@ -9,7 +9,7 @@ from avahi_gpu.avahi.browse import Appeared, Browser
 from avahi_gpu.errors import BusError
 from avahi_gpu.rendezvous.channel import Channel
 from avahi_gpu.rendezvous.record import candidate_from
-from avahi_gpu.rendezvous.scout import Scout
+from avahi_gpu.rendezvous.scout import CROWD_TOLD, Scout
 from avahi_gpu.rendezvous.terms import Terms
 
 
@@ -41,6 +41,11 @@ class Sightings:
             elif event.name in self._ids:
                 del self._ids[event.name]
                 self._scout.unseen(event.name)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether there are more records of jobs than a LAN has, resolved or not."""
+        return len(self._browser.services) + len(self._browser.unresolved) >= CROWD_TOLD
 
     def failed(self, id: str) -> None:
         """The agreement could not reach a candidate."""

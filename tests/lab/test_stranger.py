@@ -38,6 +38,15 @@ table inet t {
   }
 }
 """
+ONLY_STRANGER = """
+table inet t {
+  chain c {
+    type filter hook input priority 0
+    iif "eth0" udp dport 5353 ip saddr != ADDRESS drop
+    iif "eth0" udp dport 5353 meta nfproto ipv6 drop
+  }
+}
+"""
 ELSEWHERE = {"HOME": "/var/tmp"}  # where no key of the tester lies
 SCRIPT = [sys.executable, "-m", "tests.lab.stranger_script"]
 
@@ -132,6 +141,23 @@ def test_with_a_key_the_job_forms_whatever_the_stranger_does(besieged: Cluster) 
             assert "obey" not in text
             about = [line["notice"] for line in node.lines if stranger.address in line.get("notice", "")]
             assert len(about) <= 4, "people are told once of each thing"
+
+
+def test_with_a_key_nodes_meet_although_only_the_records_of_the_stranger_get_through(
+    besieged: Cluster,
+) -> None:
+    """As where avahi-daemon remembers so many false records that it takes in no others."""
+    stranger, *honest = besieged.hosts
+    rule = ONLY_STRANGER.replace("ADDRESS", stranger.address)
+    for host in honest[:2]:
+        host.run(["nft", "-f", "-"], input=rule, check=True)
+    with Job(honest[:2], (2, 2), key=KEY) as job:
+        job.start()
+
+        assert job.rounds(MEET_S)[0]["hosts"] == ["gpu-node-2", "gpu-node-3"]
+        assert any("floods the LAN" in str(node.lines) for node in job.nodes)
+    for host in honest[:2]:
+        host.run(["nft", "delete", "table", "inet", "t"], check=True)
 
 
 def test_with_a_key_real_torch_trains_and_the_key_is_seen_nowhere(besieged: Cluster) -> None:

@@ -45,6 +45,7 @@ PURE = (
 )
 # … except the thin edges of the rendezvous, which hold its sockets, clocks and D-Bus
 EDGES = (
+    "rendezvous/around.py",
     "rendezvous/channel.py",
     "rendezvous/farewell.py",
     "rendezvous/handler.py",
