@@ -58,6 +58,9 @@ def test_who_lacks_the_key_or_has_another_is_left_out_and_each_side_is_told(
             assert f"gpu-node-2 ({wrong.address})" in told(node, "holds another cluster key")
         assert "this one has none" in told(strangers[0], "cluster key")
         assert "gpu-node-" in told(strangers[1], "holds another cluster key")
+        records = right[0].run(["avahi-browse", "-rptk", "_torch-rdzv._tcp"], timeout=30).stdout
+        assert "job=job" in records
+        assert KEY[:16] not in records
         for node in job.nodes:
             notices = [line["notice"] for line in node.lines if "cluster key" in line.get("notice", "")]
             assert len(notices) == len(set(notices)), "said again"
