@@ -41,8 +41,9 @@ from avahi_gpu.rendezvous.terms import CONTROL_PORTS
 from avahi_gpu.rendezvous.trace import Trace
 from avahi_gpu.rendezvous.wire import describe
 
-# reading the interfaces and reaching the bus take milliseconds; longer is a machine that hangs
-START_S = 10.0
+# reading the interfaces and reaching the bus take milliseconds; three calls to a daemon that is overwhelmed
+# take 3 s each before we go on without their answers; longer is a machine that hangs
+START_S = 20.0
 CLOSE_S = 3.0  # saying goodbye and withdrawing the record; on the way out nobody waits longer
 FAREWELL_S = 2.0  # a leader that has finished waits that long for its members to say so too
 STOOD_STILL_S = 0.5  # a tick that is late by that much: this process, or the whole machine, stood still
