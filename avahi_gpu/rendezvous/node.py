@@ -110,6 +110,8 @@ class Node:
         if not node._ready.wait(START_S):
             late = f"the start took longer than {START_S:g} s"
             node._failure = LaunchFailed(late, "look at `avahi-gpu doctor`")
+            with contextlib.suppress(RuntimeError):  # it has ended meanwhile
+                node.loop.call_soon_threadsafe(node._closing.set)  # who is too late takes no part
         if node._failure is not None:
             lock.close()
             raise node._failure
