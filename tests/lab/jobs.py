@@ -53,8 +53,14 @@ class JobNode:
         self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
 
-    def start(self) -> None:
-        self.tell("start")
+    def start(self, job: str = "") -> None:
+        """Start the node, as one of another job than before where that is named."""
+        self.tell(f"start {job}".strip())
+
+    def stop(self, outcome: str, within_s: float = 10.0) -> None:
+        """Say goodbye, ready for another start in the same interpreter."""
+        self.tell(f"stop {outcome}")
+        self.wait_for("closed", within_s)
 
     def wait_for(self, key: str, within_s: float, accept: Callable[[Line], bool] = lambda _: True) -> Line:
         """Return the next line that has ``key`` and is accepted; fail with all that was said instead."""

@@ -1,7 +1,7 @@
 """One node of a job without torch, for tests: settings as JSON in argv, commands on stdin, JSON lines out.
 
-Commands: ``start``, ``want``, ``close OUTCOME``. Lines: ``{"started"}``, ``{"notice"}``, ``{"round"}``,
-``{"over"}``, ``{"ended"}``, ``{"failed"}``, each with ``at``, the monotonic time since ``start`` was read.
+Commands: ``start [JOB]``, ``want``, ``stop OUTCOME``, ``close OUTCOME``, which ends the script too.
+Lines: ``{"started"}``, ``{"notice"}``, ``{"round"}``, ``{"over"}``, ``{"ended"}``, ``{"failed"}``, each with ``at``, the monotonic time since ``start`` was read.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 from avahi_gpu.errors import AvahiGpuError
@@ -53,8 +54,9 @@ class Script:
     def notice(self, notice: Notice) -> None:
         self.say(notice=notice.text, present=notice.present, waiting=notice.waiting)
 
-    def start(self) -> None:
+    def start(self, job: str) -> None:
         self.began = time.monotonic()
+        self.terms = replace(self.terms, job=job or self.terms.job)
         host = socket.gethostname()
         try:
             settings = Settings(
@@ -76,8 +78,8 @@ class Script:
     def watch(self, node: Node) -> None:
         """Tell of every round, and of its end."""
         try:
-            while True:
-                formed = node.wait_for_round(60)
+            while node is self.node:
+                formed = node.wait_for_round(1)
                 if formed is None:
                     continue
                 round = formed.round
@@ -95,6 +97,8 @@ class Script:
                 )
                 while not node.over:
                     time.sleep(POLL_S)
+                    if node is not self.node:
+                        return
                 self.say(over=str(round.token))
                 if node._ended is None:
                     node.want()
@@ -116,9 +120,13 @@ def main() -> None:
     for line in sys.stdin:
         command, _, rest = line.strip().partition(" ")
         if command == "start":
-            script.start()
+            script.start(rest)
         elif command == "want" and script.node:
             script.node.want(rest)
+        elif command == "stop" and script.node:
+            node, script.node = script.node, None
+            node.close(rest or "left")
+            script.say(closed=True)
         elif command == "close" and script.node:
             script.node.close(rest or "left")
             script.say(closed=True)
