@@ -1,7 +1,8 @@
 """One node of a job without torch, for tests: settings as JSON in argv, commands on stdin, JSON lines out.
 
 Commands: ``start [JOB]``, ``want``, ``stop OUTCOME``, ``close OUTCOME``, which ends the script too.
-Lines: ``{"started"}``, ``{"notice"}``, ``{"round"}``, ``{"over"}``, ``{"ended"}``, ``{"failed"}``, each with ``at``, the monotonic time since ``start`` was read.
+Lines: ``{"started"}``, ``{"notice"}``, ``{"round"}``, ``{"over"}``, ``{"ended"}``, ``{"failed"}``, each
+with ``at``, the monotonic time since ``start`` was read.
 """
 
 from __future__ import annotations
