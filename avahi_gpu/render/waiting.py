@@ -17,23 +17,30 @@ CLEAR = "\r\x1b[K"  # to the first column, and erase to the end of the line (ECM
 
 
 def describe_waiting(
-    text: str, present: Sequence[str], smallest: int, largest: int, seen: Collection[str]
+    text: str,
+    present: Sequence[str],
+    smallest: int,
+    largest: int,
+    seen: Collection[str],
+    *,
+    names: bool = True,
 ) -> str:
-    """Return who is there and who is missed.
+    """Return who is missed and who is there; the missing come first, since a narrow terminal shows no more.
 
     ``seen``: host names of the cluster's nodes that are on the LAN, whether they have started the job or not.
+    ``names``: of those who are there, their names as well as their number.
     """
     here = {name.lower() for name in present}
     absent = sorted(name for name in seen if name.lower() not in here)
     missing = max(0, smallest - len(present))
-    parts = [text] if text else []
-    parts.append(f"{len(present)} of {nodes_wanted(smallest, largest)} here ({', '.join(present)})")
-    if missing:
-        parts.append(f"waiting for {missing} more")
-    elif len(present) < largest:
-        parts.append("last call")
-    if absent and len(present) < largest:
-        parts.append(f"not here yet: {join_names(absent)}")
+    parts = []
+    if len(present) < largest:
+        absence = f" (not here yet: {join_names(absent)})" if absent else ""
+        parts.append((f"waiting for {missing} more" if missing else "last call") + absence)
+    if text:
+        parts.append(text)
+    those = f" ({', '.join(present)})" if names else ""
+    parts.append(f"{len(present)} of {nodes_wanted(smallest, largest)} here{those}")
     return "; ".join(parts)
 
 
@@ -110,15 +117,22 @@ class Waiting:
     def _draw(self) -> None:
         if self._since is None or self.clock() - self._since < PATIENCE_S:
             return
-        line = describe_waiting(self._text, self._present, self.smallest, self.largest, self._seen)
-        line = f"avahi-gpu: {printable(line, LINE_MAX)}"
+        line = self._line()
         if self.live:
             elapsed = f" [{self.clock() - self._since:.0f} s]"
-            self._write(CLEAR + shorten(line, columns(self.stream) - len(elapsed) - 1) + elapsed)
+            room = columns(self.stream) - len(elapsed) - 1
+            if len(line) > room:
+                line = self._line(names=False)
+            self._write(CLEAR + shorten(line, room) + elapsed)
             self._shown = line
         elif line != self._shown:
             self._shown = line
             self._write(line + "\n")
+
+    def _line(self, *, names: bool = True) -> str:
+        wanted = self.smallest, self.largest
+        line = describe_waiting(self._text, self._present, *wanted, self._seen, names=names)
+        return f"avahi-gpu: {printable(line, LINE_MAX)}"
 
     def _erase(self) -> None:
         if self.live and self._shown:

@@ -25,14 +25,14 @@ class Clock:
 @pytest.mark.parametrize(
     ("present", "nodes", "seen", "line"),
     [
-        (["a"], (3, 3), [], "a leads; 1 of 3 nodes here (a); waiting for 2 more"),
+        (["a"], (3, 3), [], "waiting for 2 more; a leads; 1 of 3 nodes here (a)"),
         (
             ["a", "B"],
             (3, 3),
             ["A", "b", "c"],
-            "a leads; 2 of 3 nodes here (a, B); waiting for 1 more; not here yet: c",
+            "waiting for 1 more (not here yet: c); a leads; 2 of 3 nodes here (a, B)",
         ),
-        (["a", "b"], (2, 3), [], "a leads; 2 of 2-3 nodes here (a, b); last call"),
+        (["a", "b"], (2, 3), [], "last call; a leads; 2 of 2-3 nodes here (a, b)"),
         (["a", "b", "c"], (2, 3), ["d"], "a leads; 3 of 2-3 nodes here (a, b, c)"),
     ],
 )
@@ -55,9 +55,9 @@ def test_elsewhere_than_on_a_terminal_a_line_is_printed_when_it_changes() -> Non
     waiting.tick()
     waiting.tick()
     waiting.state("a leads", ["a"])
-    assert stream.getvalue() == "avahi-gpu: a leads; 1 of 2 nodes here (a); waiting for 1 more\n"
+    assert stream.getvalue() == "avahi-gpu: waiting for 1 more; a leads; 1 of 2 nodes here (a)\n"
     waiting.see(["a", "b"])
-    assert stream.getvalue().splitlines()[1].endswith("not here yet: b")
+    assert "waiting for 1 more (not here yet: b); " in stream.getvalue().splitlines()[1]
     waiting.over()
     waiting.tick()
     assert len(stream.getvalue().splitlines()) == 2
@@ -70,13 +70,28 @@ def test_on_a_terminal_one_line_is_drawn_over_and_events_stay() -> None:
     waiting.state("a leads", ["a"])
     clock.now += 65
     waiting.tick()
-    assert stream.getvalue().startswith("\r\x1b[Kavahi-gpu: a leads; 1 of 2 nodes here")
+    assert stream.getvalue().startswith("\r\x1b[Kavahi-gpu: waiting for 1 more; a leads; 1 of 2 nodes here")
     assert stream.getvalue().endswith("[65 s]")
     assert "\n" not in stream.getvalue()
     waiting.event("b is refused")
-    assert "\r\x1b[Kavahi-gpu: b is refused\n\r\x1b[Kavahi-gpu: a leads" in stream.getvalue()
+    assert "\r\x1b[Kavahi-gpu: b is refused\n\r\x1b[Kavahi-gpu: waiting for 1 more" in stream.getvalue()
     waiting.over()
     assert stream.getvalue().endswith("\r\x1b[K")
+    waiting.close()
+
+
+def test_where_space_is_short_the_missing_are_named_and_those_who_are_there_counted() -> None:
+    stream, clock = Terminal(), Clock()
+    waiting = Waiting(stream, 3, 3, clock)
+    waiting.state("gpu-node-1 leads", ["gpu-node-1", "gpu-node-2"])
+    waiting.see(["gpu-node-3"])
+    clock.now += 12
+    waiting.tick()
+    line = "avahi-gpu: waiting for 1 more (not here yet: gpu-node-3); gpu-node-1 le… [12 s]"
+    assert stream.getvalue() == f"\r\x1b[K{line}"
+    assert len(line) == 79
+    waiting.see([])
+    assert stream.getvalue().endswith("waiting for 1 more; gpu-node-1 leads; 2 of 3 nodes here [12 s]")
     waiting.close()
 
 
