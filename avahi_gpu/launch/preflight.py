@@ -18,7 +18,7 @@ from avahi_gpu.host.configuration import read_config
 from avahi_gpu.host.system import System
 from avahi_gpu.launch.command import Program, Request
 from avahi_gpu.model import DEFAULT_CLUSTER, NODE_SERVICE, SERVICE_FILE, TORCH_AT_LEAST
-from avahi_gpu.rendezvous.messages import Skills
+from avahi_gpu.rendezvous.messages import SCRIPT_MAX, Skills
 
 DIGEST_DIGITS = 16
 
@@ -40,6 +40,7 @@ def inspect(request: Request, system: System) -> Skills:
         cuda=cuda,
         python=f"{sys.version_info.major}.{sys.version_info.minor}",
         digest=digest_of(request.program, system),
+        script=name_of(request.program),
     )
 
 
@@ -128,3 +129,8 @@ def published_cluster(system: System) -> str:
         except MalformedInput:  # doctor names it; a job needs no service file
             pass
     return DEFAULT_CLUSTER
+
+
+def name_of(program: Program) -> str:
+    """Return the script's name as others are told it: without folders, and whatever its bytes are, UTF-8."""
+    return Path(program.script).name.encode("utf-8", "replace").decode()[:SCRIPT_MAX]

@@ -16,6 +16,7 @@ PROTOCOL = 1
 LINE_MAX = 64 * 1024  # bytes; a commit of 64 members stays below 16 KiB
 MEMBERS_MAX = 64
 TEXT_MAX = 500  # characters of a sentence for people
+SCRIPT_MAX = 100  # characters of a script's name, which goes into one
 NETWORKS_MAX = 16  # of one node; more interfaces with an address are those of containers
 
 Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}\Z")]
@@ -72,7 +73,10 @@ class Attachment(msgspec.Struct, frozen=True):
 
 
 class Skills(msgspec.Struct, frozen=True):
-    """What decides whether nodes can work together; '' and 0 mean not told."""
+    """What decides whether nodes can work together; '' and 0 mean not told.
+
+    ``digest`` and ``script``: of the training script's content, and its name without folders.
+    """
 
     min_nodes: Count = 0
     max_nodes: Count = 0
@@ -82,6 +86,7 @@ class Skills(msgspec.Struct, frozen=True):
     cuda: Text = ""
     python: Text = ""
     digest: Text = ""
+    script: Annotated[str, msgspec.Meta(max_length=SCRIPT_MAX)] = ""
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello"):

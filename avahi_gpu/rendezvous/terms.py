@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from avahi_gpu.rendezvous.messages import PROTOCOL, Hello, Skills
+from avahi_gpu.rendezvous.messages import PROTOCOL, TEXT_MAX, Hello, Skills
 
 LOST_AFTER_S = 5.0  # silence that is death: a cable out for less costs nothing, a restart costs a checkpoint
 LAST_CALL_S = 3.0  # how long the first round waits for more once the smallest number is there
@@ -89,9 +89,13 @@ def refuse_mismatch(terms: Terms, hello: Hello, leader_host: str) -> str | None:
 def warn_mismatch(terms: Terms, hello: Hello, leader_host: str) -> str:
     """Say what differs but does not forbid the job; '' where nothing does."""
     theirs, ours = hello.skills, terms.skills
-    if theirs.digest and ours.digest and theirs.digest != ours.digest:
-        return f"warning: the training script on {hello.me.host} differs from the one on {leader_host}"
-    return ""
+    if not theirs.digest or not ours.digest or theirs.digest == ours.digest:
+        return ""
+    host, scripts = hello.me.host, {theirs.script, ours.script}
+    what = f"the training script on {host} differs from the one on {leader_host}"
+    if "" not in scripts and len(scripts) > 1:
+        what = f"{host} runs {theirs.script}, {leader_host} {ours.script}"
+    return f"warning: {what}: the job may hang"[:TEXT_MAX]
 
 
 def show_nodes(smallest: int, largest: int) -> str:

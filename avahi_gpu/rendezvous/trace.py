@@ -267,7 +267,8 @@ def describe_skills(skills: m.Skills) -> str:
         ("NCCL", skills.nccl),
         ("CUDA", skills.cuda),
         ("Python", skills.python),
-        ("script", skills.digest),
+        ("script", skills.script),
+        ("digest", skills.digest),
     ]
     return ", ".join(f"{name} {shown(value)}" for name, value in pairs if value) or "no skills told"
 

@@ -198,8 +198,8 @@ def test_nodes_that_cannot_work_together_are_refused_with_both_values(shared_clu
 def test_skew_can_be_allowed_and_another_script_is_told_on_both_sides(shared_cluster3: Cluster) -> None:
     old, new = {"torch": "2.12.1", "python": "3.10"}, {"torch": "2.13.0", "python": "3.11"}
     with Job([], (2, 2), terms={"allow_skew": True}) as job:
-        job.add(shared_cluster3[0], skills={**new, "digest": "aaaa"})
-        job.add(shared_cluster3[1], skills={**old, "digest": "bbbb"})
+        job.add(shared_cluster3[0], skills={**new, "digest": "aaaa", "script": "allreduce.py"})
+        job.add(shared_cluster3[1], skills={**old, "digest": "bbbb", "script": "train.py"})
         job.start()
 
         job.rounds(ROUND_S)
@@ -207,7 +207,7 @@ def test_skew_can_be_allowed_and_another_script_is_told_on_both_sides(shared_clu
         for node in job.nodes:
             warnings = [line["notice"] for line in node.lines if "warning" in line.get("notice", "")]
             assert warnings == [
-                "warning: the training script on gpu-node-2 differs from the one on gpu-node-1"
+                "warning: gpu-node-2 runs train.py, gpu-node-1 allreduce.py: the job may hang"
             ]
 
 

@@ -97,6 +97,19 @@ def test_nccl_is_known_by_the_folder_of_its_package(tmp_path: Path) -> None:
     assert preflight.find_nccl([str(tmp_path / "none"), str(tmp_path / "site")], System()) == "2.30.7"
 
 
+@pytest.mark.parametrize(
+    ("script", "name"),
+    [
+        ("train.py", "train.py"),
+        ("/srv/a b/train.py", "train.py"),
+        ("x\udcff.py", "x?.py"),
+        ("x" * 101, "x" * 100),
+    ],
+)
+def test_a_scripts_name_for_others_has_no_folder_and_is_bounded(script: str, name: str) -> None:
+    assert preflight.name_of(Program((), script, ())) == name
+
+
 def test_the_digest_tells_scripts_apart(tmp_path: Path) -> None:
     one, other, same = (tmp_path / name for name in ("one.py", "other.py", "same.py"))
     one.write_text("print(1)")

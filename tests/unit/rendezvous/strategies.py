@@ -19,7 +19,13 @@ records = st.builds(
 )
 seats = st.builds(m.Seat, ids, hosts, addresses, ports)
 known = st.lists(records, max_size=3).map(tuple)
-skills = st.builds(m.Skills, min_nodes=st.just(0), torch=st.sampled_from(["", "2.13.0", "1.0"]), digest=texts)
+skills = st.builds(
+    m.Skills,
+    min_nodes=st.just(0),
+    torch=st.sampled_from(["", "2.13.0", "1.0"]),
+    digest=texts,
+    script=st.text(max_size=m.SCRIPT_MAX),
+)
 
 
 def anything() -> st.SearchStrategy[m.Message]:

@@ -162,3 +162,11 @@ def test_long_sentences_are_cut_not_refused() -> None:
 def test_a_token_shows_itself_briefly() -> None:
     assert str(m.Token(12, "0123456789abcdef")) == "12-01234567"
     assert record(node(1)).host == "node-1"
+
+
+def test_the_name_of_a_script_is_bounded() -> None:
+    me = m.Record(node(1).id, "node-1", "10.77.0.1", 29400)
+    for length in (m.SCRIPT_MAX, m.SCRIPT_MAX + 1):
+        line = m.encode(m.Hello(me, "job", "lab", m.Skills(script="x" * length)))
+        with pytest.raises(MalformedInput) if length > m.SCRIPT_MAX else contextlib.nullcontext():
+            m.decode(line, "peer")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from avahi_gpu.rendezvous.messages import PROTOCOL, Skills
+from avahi_gpu.rendezvous.messages import PROTOCOL, TEXT_MAX, Skills
 from avahi_gpu.rendezvous.terms import (
     Terms,
     refuse_mismatch,
@@ -89,6 +89,29 @@ def test_another_script_is_only_warned_of() -> None:
     assert warn_mismatch(OURS, hello(node(7), skills=Skills(digest="aa")), "node-1") == ""
     assert warn_mismatch(OURS, hello(node(7), skills=Skills()), "node-1") == ""
     assert "node-7" in str(warn_mismatch(OURS, hello(node(7), skills=Skills(digest="bb")), "node-1"))
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "says"),
+    [
+        ("train.py", "train.py", "the training script on node-7 differs from the one on node-1"),
+        ("", "train.py", "the training script on node-7 differs from the one on node-1"),
+        ("train.py", "allreduce.py", "node-7 runs train.py, node-1 allreduce.py"),
+    ],
+)
+def test_another_script_is_named_with_what_may_follow(there: str, here: str, says: str) -> None:
+    ours, theirs = Terms("job", skills=Skills(digest="aa", script=here)), Skills(digest="bb", script=there)
+    assert (
+        warn_mismatch(ours, hello(node(7), skills=theirs), "node-1") == f"warning: {says}: the job may hang"
+    )
+
+
+def test_a_warning_of_scripts_fits_into_a_message() -> None:
+    ours, theirs = (
+        Terms("job", skills=Skills(digest="a", script="a" * 100)),
+        Skills(digest="b", script="b" * 100),
+    )
+    assert len(warn_mismatch(ours, hello(node(7), skills=theirs), "h" * 400)) == TEXT_MAX
 
 
 def test_a_majority_is_more_than_half() -> None:
