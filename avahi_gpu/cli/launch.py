@@ -85,7 +85,7 @@ def command(
         bool, typer.Option("--dry-run", help="Show the environment and the torchrun command, run nothing.")
     ] = False,
 ) -> None:
-    """Train on this node together with the others that run the same command.
+    """Train on this node and all others that run the same command.
 
     Plain torchrun does the training; the nodes find each other, agree on ranks, address and port, and agree
     anew when one of them is lost. The script's exit code is the command's; 125 tells that it never ran here.

@@ -69,7 +69,7 @@ def read_key(system: System, path: str) -> KeyFile:
         if state.error == os.strerror(errno.EACCES):
             raise BadKeyFile(
                 f"the cluster key {path} cannot be read: permission denied",
-                f"give the user who trains a copy: `sudo install -D -m 600 -o $USER {path} ~/{USER_PATH}`",
+                f"take a copy of your own: `sudo cat {path} | install -D -m 600 /dev/stdin ~/{USER_PATH}`",
             )
         raise BadKeyFile(f"the cluster key {path} cannot be read: {state.error}", "look at `ls -l` of it")
     if state.mode is not None and state.mode & 0o077:
