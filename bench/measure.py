@@ -16,12 +16,14 @@ class Wanted:
     """What is wanted: at most this median, 95th percentile and ratio to the baseline.
 
     ``always``: what every single run is wanted to end with, in words; a run that does not has an outcome.
+    ``value``: what the values of those that do are, in words.
     """
 
     median: float | None = None
     tail: float | None = None
     ratio: float | None = None
     always: str = ""
+    value: str = "next step after"
 
 
 @dataclass

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from bench.measure import Chapter, Series, Wanted
 
 WIDTH_MAX = 100  # columns of a table's explanation
+DIGITS_MAX = 6  # decimals of a value that is above what is wanted by a hair
 SUMMARY = "wanted"  # the block of a page that has all that was wanted
 MACHINE = "machine"  # … and that on which machine it was measured
 _BLOCK = re.compile(r"(<!-- bench:([\w-]+) -->\n).*?(<!-- /bench -->)", re.DOTALL)
@@ -117,12 +118,13 @@ def summary(chapters: Sequence[Chapter]) -> str:
         for series in chapter.series:
             if series.wanted is None:
                 continue
-            got = [figure(series)]
-            if series.wanted.tail is not None and series.tail is not None:
-                got.append(f"95 %: {number(series.tail, series.unit)}")
+            wanted = series.wanted
+            got = [always(series) if wanted.always else figure(series, wanted.median)]
+            if wanted.tail is not None and series.tail is not None:
+                got.append(f"95 %: {number(series.tail, series.unit, wanted.tail)}")
             ratio = chapter.ratio(series)
-            if series.wanted.ratio is not None and ratio is not None:
-                got.append(f"ratio {ratio:.2f}")
+            if wanted.ratio is not None and ratio is not None:
+                got.append(f"ratio {rounded(ratio, 2, wanted.ratio)}")
             verdict = {True: "yes", False: "**no**", None: ""}[chapter.reached(series)]
             rows.append([f"{chapter.title}: {series.name}", describe_wanted(series), ", ".join(got), verdict])
     return table(rows)
@@ -147,9 +149,18 @@ def fill(page: str, chapters: Sequence[Chapter], machine: str) -> tuple[str, lis
     return _BLOCK.sub(put, page), unknown
 
 
-def figure(series: Series) -> str:
-    """Return the median and the outcomes of runs that have no value."""
-    parts = [number(series.median, series.unit)] if series.values else []
+def always(series: Series) -> str:
+    """Return in how many runs of all that what is wanted of each was so, and the other outcomes."""
+    wanted = series.wanted or Wanted()
+    text = f"{wanted.always} in {len(series.values)} of {series.runs}"
+    if series.values:
+        text += f" ({wanted.value} {number(series.median, series.unit)})"
+    return "; ".join([text, *([describe_outcomes(series.outcomes)] if series.outcomes else [])])
+
+
+def figure(series: Series, most: float | None = None) -> str:
+    """Return the median and the outcomes of runs that have no value. ``most``: as for ``number``."""
+    parts = [number(series.median, series.unit, most)] if series.values else []
     if series.outcomes:
         parts.append(describe_outcomes(series.outcomes))
     return "; ".join(parts) or "not measured"
@@ -163,10 +174,18 @@ def span(series: Series) -> str:
     return f"{number(least, '')} … {number(most, series.unit)}"
 
 
-def number(value: float, unit: str) -> str:
-    """Return a value with its unit, to three digits that count."""
+def number(value: float, unit: str, most: float | None = None) -> str:
+    """Return a value with its unit, to three digits that count, or to more where ``most`` asks for them."""
     digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 0.1 else 3
-    return f"{value:.{digits}f} {unit}".rstrip()
+    return f"{rounded(value, digits, most)} {unit}".rstrip()
+
+
+def rounded(value: float, digits: int, most: float | None) -> str:
+    """Return a value with so many decimals, or more where one above ``most`` would look as if it were not."""
+    text = f"{value:.{digits}f}"
+    if most is not None and value > most >= float(text) and digits < DIGITS_MAX:
+        return rounded(value, digits + 1, most)
+    return text
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

@@ -47,6 +47,30 @@ def test_the_summary_has_what_was_wanted_and_nothing_else() -> None:
     assert len(lines) == 4
 
 
+def test_a_figure_above_what_is_wanted_never_looks_as_if_it_were_not() -> None:
+    assert number(0.1004, "%", 0.1) == "0.1004 %"
+    assert number(0.1004, "%", 0.11) == "0.10 %"
+    assert number(0.0996, "%", 0.1) == "0.100 %"
+    assert number(0.1, "%", 0.1) == "0.10 %"
+    assert number(8.003, "s", 8.0) == "8.003 s"
+    assert number(1.0 + 1e-9, "s", 1.0) == "1.000000 s"
+    series = Series("slow", [0.1004], unit="%", wanted=Wanted(median=0.1))
+    assert "| ≤ 0.1 % | 0.1004 % | **no** |" in summary([Chapter("a", "A", "", [series])])
+
+
+def test_what_is_wanted_of_every_run_is_shown_as_so_many_of_all() -> None:
+    wanted = Wanted(always="no restart")
+    fine = Series("fine", [6.7, 6.9, 6.8], wanted=wanted)
+    poor = Series("poor", [6.7], ["job lost", "job lost"], wanted=wanted)
+    never = Series("never", [], ["job lost"], wanted=wanted)
+    lines = summary([Chapter("a", "A", "", [fine, poor, never])]).splitlines()[2:]
+    assert lines == [
+        "| A: fine | no restart | no restart in 3 of 3 (next step after 6.80 s) | yes |",
+        "| A: poor | no restart | no restart in 1 of 3 (next step after 6.70 s); 2 x job lost | **no** |",
+        "| A: never | no restart | no restart in 0 of 1; job lost | **no** |",
+    ]
+
+
 def test_blocks_of_a_page_are_filled_and_the_rest_of_it_stays() -> None:
     page = (
         "# Title\n\n<!-- bench:a-key -->\nold\n<!-- /bench -->\nwords\n"
