@@ -52,7 +52,7 @@ def make(file: str | None, *, force: bool) -> tuple[Result, str]:
     from avahi_gpu.host.system import System
 
     system = System()
-    path = absolute(file) if file else default_path(system, os.environ)
+    path = absolute(file) if file is not None else default_path(system, os.environ)
     if not force and system.exists(path):
         raise AvahiGpuError(
             f"{path} is there already",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,9 +91,11 @@ def _rewrite(real: Path, wanted: Wanted) -> None:
 
 
 def _fill(handle: int, wanted: Wanted) -> None:
+    status = os.fstat(handle)
+    # first, so that a secret which goes into an open file is never seen by those who may not read it later
+    os.fchmod(handle, stat.S_IMODE(status.st_mode) & wanted.mode)
     write_all(handle, wanted.content)
     os.ftruncate(handle, len(wanted.content))
-    status = os.fstat(handle)
     if (status.st_uid, status.st_gid) != (wanted.uid, wanted.gid):
         os.fchown(handle, wanted.uid, wanted.gid)
     os.fchmod(handle, wanted.mode)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import pwd
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from avahi_gpu.errors import AvahiGpuError, ExitCode, MalformedInput
+from avahi_gpu.errors import AvahiGpuError, ExitCode, MalformedInput, Misuse
 from avahi_gpu.files.cluster_key import (
     PATH,
     PATH_VARIABLE,
@@ -43,20 +44,18 @@ class KeyFile:
 def find_key(
     system: System, environ: Mapping[str, str], *, named: str | None = None, configured: str | None = None
 ) -> KeyFile | None:
-    """Return the cluster key of this process, None where no place has one. Raises BadKeyFile.
+    """Return the cluster key of this process, None where no place has one. Raises BadKeyFile or Misuse.
 
     The first place that says something counts: ``named`` (a flag), ``AVAHI_GPU_KEY_FILE``, ``configured``
     (``key_file`` of config.toml), the user's own file, the machine's. A file in one of them that cannot be
     used is an error, never a reason to go on without a key.
     """
     for path in (named, environ.get(PATH_VARIABLE), configured):
-        if path:
+        if path is not None:
             return read_key(system, absolute(path))
-    own = own_path(environ)
-    if system.read(own).exists:  # a home folder that is not ours to enter holds no file of ours
-        return read_key(system, own)
-    if system.read(PATH).error != os.strerror(errno.ENOENT):
-        return read_key(system, PATH)
+    for place in (own_path(environ), PATH):
+        if place is not None and not system.is_absent(place):
+            return read_key(system, place)
     return None
 
 
@@ -64,8 +63,18 @@ def read_key(system: System, path: str) -> KeyFile:
     """Return the key of the file at ``path``. Raises BadKeyFile where it is none, or not secret."""
     state = system.read(path)
     if state.content is None:
+        if state.error == os.strerror(errno.ENOENT) and not system.is_absent(path):
+            raise BadKeyFile(
+                f"the cluster key {path} is behind a link that leads nowhere",
+                f"`namei -l {path}` shows which; mend the link, or remove it to do without that key",
+            )
         if state.error == os.strerror(errno.ENOENT):
             raise BadKeyFile(f"there is no cluster key at {path}", "make one with `avahi-gpu key new`")
+        if state.error == os.strerror(errno.EACCES) and path.endswith("/" + USER_PATH):
+            raise BadKeyFile(
+                f"whether there is a cluster key at {path} cannot be told: permission denied",
+                f"`namei -l {path}` shows whose the folders are; make them yours, or name another key",
+            )
         if state.error == os.strerror(errno.EACCES):
             raise BadKeyFile(
                 f"the cluster key {path} cannot be read: permission denied",
@@ -96,17 +105,37 @@ def make_key(system: System, path: str, *, force: bool) -> KeyFile:
     return KeyFile(path, key)
 
 
-def own_path(environ: Mapping[str, str]) -> str:
-    """Return where the user's own key lies."""
+def own_path(environ: Mapping[str, str]) -> str | None:
+    """Return where the user's own key lies, None for a user without a home folder."""
     home = environ.get("HOME", "")
-    return str((Path(home) if home.startswith("/") else Path("~").expanduser()) / USER_PATH)
+    if not home.startswith("/"):
+        try:
+            home = pwd.getpwuid(os.getuid()).pw_dir
+        except KeyError:  # a container that was started with just any number for its user
+            return None
+    return f"{home.rstrip('/')}/{USER_PATH}" if home.startswith("/") else None
 
 
 def absolute(path: str) -> str:
-    """Return a path that somebody has typed as the machine itself names it."""
-    return os.path.normpath(Path(path).expanduser().absolute())
+    """Return a path that somebody has typed as the machine itself names it. Raises Misuse."""
+    if not path.strip():
+        raise Misuse(
+            f"the path of the cluster key is empty: an option, or {PATH_VARIABLE}, says nothing",
+            "is a variable of the shell unset? give the path, or leave it out",
+        )
+    try:
+        return os.path.normpath(Path(path).expanduser().absolute())
+    except RuntimeError:
+        raise Misuse(f"{path} begins with a home folder that there is not", "give the full path") from None
+    except OSError as fault:  # os.getcwd: the current folder has been removed
+        raise Misuse(
+            f"the current folder cannot be told: {fault.strerror}", "cd into another, or give the full path"
+        ) from None
 
 
 def default_path(system: System, environ: Mapping[str, str]) -> str:
-    """Return where a new key goes: the machine's place for root, else the user's."""
-    return PATH if system.is_root else own_path(environ)
+    """Return where a new key goes: the machine's place for root, else the user's. Raises Misuse."""
+    place = PATH if system.is_root else own_path(environ)
+    if place is None:
+        raise Misuse("this user has no home folder for a key", "set HOME, or say where it goes: --file PATH")
+    return place

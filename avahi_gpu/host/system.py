@@ -87,6 +87,24 @@ class System:
         except OSError:
             return False
 
+    def is_absent(self, path: str | Path) -> bool:
+        """Return whether nothing at all is there; False also where that cannot be told. Never raises.
+
+        A link that leads nowhere, the last one or one of a folder, is something that is there.
+        """
+        for part in [*reversed(PurePosixPath(path).parents), PurePosixPath(path)]:
+            try:
+                self._inside(str(part)).lstat()
+            except (FileNotFoundError, NotADirectoryError):
+                return True
+            except OSError:
+                return False
+            try:
+                self._locate(str(part)).lstat()
+            except OSError:
+                return False
+        return False
+
     def is_folder(self, path: str | PurePath) -> bool:
         """Return whether a folder is there, links followed. Never raises."""
         try:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from avahi_gpu.errors import ChangeFailed
+from avahi_gpu.errors import ChangeFailed, Misuse
 from avahi_gpu.files.cluster_key import PATH, PATH_VARIABLE, ClusterKey, encode_key
-from avahi_gpu.host.key_file import BadKeyFile, find_key, make_key
+from avahi_gpu.host.atomic import Wanted, _fill
+from avahi_gpu.host.key_file import BadKeyFile, absolute, find_key, make_key
 from avahi_gpu.host.system import System
 
 HOME = "/home/ada"
@@ -130,3 +134,99 @@ def test_a_key_is_never_replaced_unless_that_is_asked_for(tmp_path: Path) -> Non
     found = find_key(system, ENVIRON)
     assert found is not None
     assert found.key == new.key != old.key
+
+
+@pytest.mark.parametrize("path", [PATH, OWN])
+@pytest.mark.parametrize("folder", [False, True])
+def test_a_link_that_leads_nowhere_is_an_error(folder: bool, path: str, tmp_path: Path) -> None:
+    """The disk or the container's mount that holds the key is not there: no reason to train without it."""
+    link = tmp_path / path.lstrip("/")
+    link = link.parent if folder else link
+    link.parent.mkdir(parents=True)
+    link.symlink_to("/mnt/secrets/none")
+
+    with pytest.raises(BadKeyFile) as caught:
+        find_key(System(tmp_path), ENVIRON)
+
+    assert path in caught.value.message
+    assert "link" in caught.value.message
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a folder that its user may not enter is root's to make")
+def test_a_folder_that_is_not_ours_to_enter_is_an_error(tmp_path: Path) -> None:
+    put(tmp_path, PATH, 1)
+    put(tmp_path, OWN, 2)
+    (tmp_path / OWN.lstrip("/")).parent.chmod(0o700)
+    code = f"""
+import os, pathlib
+from avahi_gpu.host.key_file import find_key
+from avahi_gpu.host.system import System
+os.chroot({str(tmp_path)!r}); os.chdir("/")
+os.setgid(54321); os.setuid(54321)
+find_key(System(), {ENVIRON!r})
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False
+    )
+
+    assert f"BadKeyFile: whether there is a cluster key at {OWN} cannot be told" in done.stderr
+
+
+@pytest.mark.parametrize("empty", ["", " "])
+def test_an_empty_path_is_a_mistake_and_not_no_key(empty: str, tmp_path: Path) -> None:
+    put(tmp_path, PATH, 1)
+    system = System(tmp_path)
+
+    with pytest.raises(Misuse):
+        find_key(system, ENVIRON, named=empty)
+    with pytest.raises(Misuse):
+        find_key(system, {**ENVIRON, PATH_VARIABLE: empty})
+
+
+def test_the_home_of_nobody_is_a_mistake() -> None:
+    with pytest.raises(Misuse, match="~nosuchuser/key"):
+        absolute("~nosuchuser/key")
+
+
+def test_a_current_folder_that_has_gone_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+
+    assert absolute("/full/path") == "/full/path"
+    with pytest.raises(Misuse, match="current folder"):
+        absolute("key")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming a user whom nobody knows is root's")
+def test_a_user_without_a_home_has_no_key_of_his_own() -> None:
+    """A container that was started with just any number for its user, and no HOME."""
+    code = "import os; from avahi_gpu.host.key_file import own_path; os.setuid(54321); print(own_path({}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True
+    )
+
+    assert done.stdout == "None\n"
+
+
+def test_a_key_file_that_is_open_to_others_is_closed_before_the_new_key_is_in_it(tmp_path: Path) -> None:
+    """A file that is a mount of its own is written in place."""
+    file = tmp_path / "key"
+    file.write_bytes(b"old")
+    file.chmod(0o644)
+    modes = []
+    handle = os.open(file, os.O_WRONLY)
+    watched = os.write
+
+    def write(descriptor: int, data: bytes) -> int:
+        modes.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
+        return watched(descriptor, data)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "write", write)
+        _fill(handle, Wanted(b"new", 0o600, os.getuid(), os.getgid(), None))
+    os.close(handle)
+
+    assert modes == [0o600]
+    assert file.read_bytes() == b"new"
