@@ -10,6 +10,7 @@ import typer
 
 from avahi_gpu.cli.outcome import guarded, tell_error
 from avahi_gpu.errors import AvahiGpuError, ExitCode, Misuse
+from avahi_gpu.model import DEFAULT_CLUSTER
 from avahi_gpu.rendezvous.terms import JOIN_TIMEOUT_S, LAST_CALL_S, LOST_AFTER_S
 
 if TYPE_CHECKING:
@@ -143,9 +144,12 @@ def train(request: Request, skills: Skills) -> NoReturn:
     from avahi_gpu.launch.outcome import Stopped
     from avahi_gpu.render.waiting import Waiting, nodes_wanted
 
-    display = Waiting(sys.stderr, request.min_nodes, request.max_nodes)
+    display = Waiting(sys.stderr, request.min_nodes, request.max_nodes, limit_s=request.join_timeout_s)
     nodes = nodes_wanted(request.min_nodes, request.max_nodes)
-    display.event(f"job {request.job} of {nodes}, torch {skills.torch}")
+    where = f" in cluster {request.cluster}" if request.cluster != DEFAULT_CLUSTER else ""
+    display.event(f"job {request.job} of {nodes}{where}, torch {skills.torch}")
+    if request.key is not None:
+        display.event(f"only nodes with the cluster key {request.key.key.fingerprint} take part")
     error: AvahiGpuError | None = None
     try:
         ending = run_job(request, skills, display)

@@ -37,6 +37,7 @@ class Display(Protocol):
     def event(self, text: str) -> None: ...
     def state(self, text: str, present: Sequence[str]) -> None: ...
     def see(self, names: Collection[str]) -> None: ...
+    def exclude(self, name: str) -> None: ...
     def over(self) -> None: ...
 
 
@@ -59,6 +60,7 @@ class Progress:
         self.clock = clock
         self.chronicle = Chronicle(request.job, request.min_nodes, clock())
         self.begun = False  # workers have run
+        self.loaded = False  # torch is there: the end of the job is heard of at once
         self._timer: threading.Timer | None = None
         self._neighbours: Neighbours | None = None
         self._lock = threading.Lock()
@@ -69,6 +71,13 @@ class Progress:
             self.display.state(notice.text, notice.present)
             self._look_around_later()
             return
+        if notice.ended:
+            self.display.over()
+            self.close()
+            if self.loaded:  # whoever waits for the round learns of it, and says it as the last word
+                return
+        if notice.excluded:
+            self.display.exclude(notice.excluded)
         if notice.formed is not None:
             self.display.over()
             self.close()
@@ -183,6 +192,7 @@ def train_here(request: Request, node: Node, progress: Progress) -> Any:
             f"torch {node.terms.skills.torch} cannot be used: {str(error).partition(chr(10))[0]}",
             f"`{sys.executable} -c 'import torch.distributed.run'` shows it, too; install torch anew",
         ) from None
+    progress.loaded = True
     for shortcoming in shortcomings():
         progress.display.event(f"warning: {shortcoming}")
     if probe.settle():

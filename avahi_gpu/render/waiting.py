@@ -21,27 +21,41 @@ def describe_waiting(
     present: Sequence[str],
     smallest: int,
     largest: int,
-    seen: Collection[str],
+    seen: Collection[str] = (),
     *,
+    excluded: Collection[str] = (),
+    limit_s: float | None = None,
     names: bool = True,
 ) -> str:
     """Return who is missed and who is there; the missing come first, since a narrow terminal shows no more.
 
-    ``seen``: host names of the cluster's nodes that are on the LAN, whether they have started the job or not.
+    ``seen``: host names of the cluster's nodes that are on the LAN, whether they have started the job or not;
+    ``excluded``: of nodes that have started it and cannot join. ``limit_s``: how long the wait may take.
     ``names``: of those who are there, their names as well as their number.
     """
     here = {name.lower() for name in present}
+    apart = sorted(name for name in excluded if name.lower() not in here)
+    here |= {name.lower() for name in apart}
     absent = sorted(name for name in seen if name.lower() not in here)
     missing = max(0, smallest - len(present))
     parts = []
     if len(present) < largest:
-        absence = f" (not here yet: {join_names(absent)})" if absent else ""
-        parts.append((f"waiting for {missing} more" if missing else "last call") + absence)
+        limit = at_most(limit_s) if limit_s is not None else ""
+        kinds = (("not here yet", absent), ("cannot join", apart))
+        absence = "; ".join(f"{what}: {join_names(those)}" for what, those in kinds if those)
+        wait = f"waiting for {missing} more{limit}" if missing else "last call"
+        parts.append(wait + (f" ({absence})" if absence else ""))
     if text:
         parts.append(text)
     those = f" ({', '.join(present)})" if names else ""
     parts.append(f"{len(present)} of {nodes_wanted(smallest, largest)} here{those}")
     return "; ".join(parts)
+
+
+def at_most(seconds: float) -> str:
+    """Return how long a wait may take: ``, for 10 min at most``."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f", for {f'{minutes} min' if minutes and not rest else f'{seconds:g} s'} at most"
 
 
 def nodes_wanted(smallest: int, largest: int) -> str:
@@ -60,8 +74,11 @@ class Waiting:
         smallest: int,
         largest: int,
         clock: Callable[[], float] = time.monotonic,
+        limit_s: float | None = None,
     ) -> None:
+        """``limit_s``: how long a gathering may take; its first line says so."""
         self.stream = stream
+        self.limit_s = limit_s
         self.smallest, self.largest = smallest, largest
         self.clock = clock
         self.live = stream.isatty()
@@ -69,6 +86,7 @@ class Waiting:
         self._text = ""
         self._present: tuple[str, ...] = ()
         self._seen: frozenset[str] = frozenset()
+        self._excluded: frozenset[str] = frozenset()
         self._since: float | None = None  # when the gathering began; None: nobody waits
         self._shown = ""
         self._stop = threading.Event()
@@ -98,6 +116,12 @@ class Waiting:
             self._seen = frozenset(names)
             self._draw()
 
+    def exclude(self, name: str) -> None:
+        """This host has started the job and cannot join; why was told as an event."""
+        with self._lock:
+            self._excluded |= {name}
+            self._draw()
+
     def over(self) -> None:
         """The gathering has ended, well or not."""
         with self._lock:
@@ -121,17 +145,25 @@ class Waiting:
         if self.live:
             elapsed = f" [{self.clock() - self._since:.0f} s]"
             room = columns(self.stream) - len(elapsed) - 1
-            if len(line) > room:
-                line = self._line(names=False)
-            self._write(CLEAR + shorten(line, room) + elapsed)
+            choices = (self._line(limit_s=self.limit_s), line, self._line(names=False))
+            fitting = next((choice for choice in choices if len(choice) <= room), choices[-1])
+            self._write(CLEAR + shorten(fitting, room) + elapsed)
             self._shown = line
         elif line != self._shown:
+            self._write((line if self._shown else self._line(limit_s=self.limit_s)) + "\n")
             self._shown = line
-            self._write(line + "\n")
 
-    def _line(self, *, names: bool = True) -> str:
-        wanted = self.smallest, self.largest
-        line = describe_waiting(self._text, self._present, *wanted, self._seen, names=names)
+    def _line(self, *, limit_s: float | None = None, names: bool = True) -> str:
+        line = describe_waiting(
+            self._text,
+            self._present,
+            self.smallest,
+            self.largest,
+            self._seen,
+            excluded=self._excluded,
+            limit_s=limit_s,
+            names=names,
+        )
         return f"avahi-gpu: {printable(line, LINE_MAX)}"
 
     def _erase(self) -> None:

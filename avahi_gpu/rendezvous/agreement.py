@@ -17,6 +17,13 @@ from avahi_gpu.rendezvous.leading import Leading
 from avahi_gpu.rendezvous.meeting import Meeting
 from avahi_gpu.rendezvous.terms import Terms
 
+START_HINT = "start the same command on the missing nodes; `avahi-gpu peers` shows which this one sees"
+ALONE_HINT = (
+    "no other node of the job was ever seen: start the same command there; where it runs, multicast may be "
+    "blocked: look at `avahi-gpu doctor`, or name the nodes by --peers A,B"
+)
+REASONS_MAX = 3  # why nodes are missed, in one sentence
+
 
 class Agreement:
     """One node's view of its job. ``handle`` takes every event, ``deadline`` says when to send a Tick."""
@@ -41,6 +48,8 @@ class Agreement:
                 self.meeting.introduce(candidate.id, core.candidates.appear(candidate))
             case steps.Unseen(id):
                 self.meeting.unsee(id)
+            case steps.Excluded(host, reason):
+                core.exclude(host, reason)
             case steps.Opened(conn, id, address):
                 self.meeting.opened(Link(conn, "stranger", now, address, id))
             case steps.OpenFailed(id, reason):
@@ -55,8 +64,8 @@ class Agreement:
                 self.hear_sign(conn, apart=apart)
             case steps.Wanted(mesh_port, reason):
                 self.want(mesh_port, reason)
-            case steps.Moved(address, networks, asked):
-                self.move(address, networks, asked)
+            case steps.Moved():
+                self.move(event)
             case steps.Severed(token, reason):
                 self.sever(token, reason)
             case steps.Reserved():
@@ -200,7 +209,7 @@ class Agreement:
         elif link.role == "member":
             member = self.leading.roster.by_conn(conn)
             if member is not None:
-                self.leading.lose(conn, f"{member.candidate.host} is gone: {reason}")
+                self.leading.lose(conn, f"{member.candidate.host} is gone: {reason}", sudden=True)
         elif link.role == "greeting":
             core.candidates.doubt(link.id, core.now)
 
@@ -255,17 +264,15 @@ class Agreement:
         core.ready, core.mesh_port, core.wanted_at = True, mesh_port, core.now
         following.say_ready(reason)
 
-    def move(self, address: str, networks: tuple[m.Attachment, ...], asked: str) -> None:
+    def move(self, moved: steps.Moved) -> None:
         """We can be reached elsewhere than before: whoever seats us wants to know."""
         core = self.core
-        if not core.move(address, networks, asked):
+        if not core.move(moved.address, moved.networks, moved.asked):
             return
-        if (
-            core.live
-            and core.round is not None
-            and core.round.own.address not in [n.address for n in networks]
-        ):
-            core.tell(f"{core.own.host} has no longer the address {core.round.own.address} of the round")
+        seat = core.round.own.address if core.live and core.round is not None else ""
+        if seat and seat not in [n.address for n in moved.networks]:
+            gone = f"{core.own.host} has no longer the address {seat} of the round"
+            core.tell(dict(moved.lacks).get(seat, gone))
         if self.leading.proposal is not None:
             self.leading.abort(f"{core.own.host} has other addresses now", retry=False)
         if core.ready:
@@ -328,8 +335,11 @@ class Agreement:
         here = self.following.present if self.following.leader else self.leading.present()
         core.wanted_at, core.ready = None, False
         needed = f"{terms.min_nodes} nodes are needed"
-        reason = f" The last reason: {core.reason}." if core.reason else ""
+        apart = [reason for host, reason in core.excluded.items() if host not in here]
+        reasons = "; ".join([*([core.reason] if core.reason else []), *apart][:REASONS_MAX])
+        reason = f" The last reason: {reasons}." if reasons else ""
+        hint = START_HINT if core.candidates.met else ALONE_HINT
         core.end(
             f"no round within {terms.join_timeout_s:g} s: {needed}, here: {', '.join(here)}.{reason}",
-            "start the same command on the missing nodes; `avahi-gpu peers` shows which this one sees",
+            "" if apart else hint,  # those that cannot join run the command already
         )

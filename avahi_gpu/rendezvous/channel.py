@@ -19,7 +19,7 @@ from avahi_gpu.errors import LaunchFailed, MalformedInput
 from avahi_gpu.rendezvous import steps
 from avahi_gpu.rendezvous.election import Candidate
 from avahi_gpu.rendezvous.messages import Message
-from avahi_gpu.rendezvous.proof import NotProven, Pass, describe_unproven
+from avahi_gpu.rendezvous.proof import REASONS, NotProven, Pass, describe_unproven
 from avahi_gpu.rendezvous.strangers import FLOOD, Strangers
 from avahi_gpu.rendezvous.trace import shown
 from avahi_gpu.rendezvous.wire import (
@@ -37,6 +37,9 @@ log = logging.getLogger(__name__)
 
 CONNECTIONS_MAX = 128  # of others to us: ten nodes need ten, a flood must not eat our descriptors
 CONNECTIONS_PER_HOST = 12  # one host has one node; the rest are its predecessors and its mistakes
+# whoever breaks a proof off is told of when nothing better is known of it by then: another connection to it,
+# or of its own to us, mostly says more in the same instant
+NO_PROOF_S = 0.5
 KEEP_S = 1.0  # for a proven connection until somebody wants it: the agreement does at once, or not at all
 KEY_HINT = "`avahi-gpu key new` makes a key that keeps strangers out"
 
@@ -143,7 +146,7 @@ class Channel:
         try:
             return await dial(candidate.address, candidate.port, self.us)
         except NotProven as failure:
-            self._tell_unproven(failure, candidate.address, candidate.host)
+            self.tell_unproven(failure, candidate.address, candidate.host)
             raise Unreached(Unreached.UNPROVEN) from None
         except (OSError, asyncio.TimeoutError) as error:
             raise Unreached(describe(error)) from None
@@ -171,7 +174,7 @@ class Channel:
                 if first is None:
                     return self._turn_away(conn)
         except NotProven as failure:
-            self._tell_unproven(failure, wire.remote)
+            self.tell_unproven(failure, wire.remote)
             return self._turn_away(conn)
         except MalformedInput:
             what = "sends what is not of the protocol and is ignored"
@@ -199,11 +202,25 @@ class Channel:
         self._strangers.leave(conn)
         self.drop(conn)
 
-    def _tell_unproven(self, failure: NotProven, address: str, host: str = "") -> None:
-        if failure.why != "other-job":  # a stale record, or a port that another job has taken meanwhile
-            self.tell_once(
-                address, describe_unproven(failure.why, failure.host or host, address), failure.why
-            )
+    def tell_unproven(self, failure: NotProven, address: str, host: str = "") -> None:
+        """Somebody at ``address``, perhaps ``host``, does not prove the key: tell why it cannot join."""
+        host = failure.host or host
+        text = describe_unproven(failure.why, host, address)
+        if failure.why == "no-proof" and host:
+            asyncio.get_running_loop().call_later(NO_PROOF_S, self._tell_no_proof, address, text)
+        elif failure.why == "no-proof":
+            self.tell_once(address, text, failure.why)
+        elif failure.why != "other-job":  # a stale record, or a port that another job has taken meanwhile
+            self.exclude(address, host, text, failure.why)
+
+    def exclude(self, address: str, host: str, reason: str, what: str) -> None:
+        """Somebody says that it is of our job and cannot be; once for each address and kind of thing."""
+        if self._strangers.first_time(address, what):
+            self.feed(steps.Excluded(host or address, reason))
+
+    def _tell_no_proof(self, address: str, text: str) -> None:
+        if not self._strangers.told(address, REASONS):
+            self.tell_once(address, text, "no-proof")
 
     def _tell_flood(self, address: str) -> None:
         what = "makes one connection after the other and says nothing of use"
@@ -239,7 +256,7 @@ class Channel:
             while conn in self._wires and (message := await wire.receive()) is not None:
                 self.feed(steps.Received(conn, message))
         except NotProven as failure:
-            self._tell_unproven(failure, wire.remote)
+            self.tell_unproven(failure, wire.remote)
             reason = "it asks for a proof of the cluster key"
         except MalformedInput as error:
             reason = f"it sent what is not of the protocol ({error})"

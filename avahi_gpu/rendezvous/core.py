@@ -89,6 +89,7 @@ class Core:
     reason: str = ""  # why the last round ended, or why the last proposal failed
     tell_from: float = -1e9  # from when on people may be told something
     untold: steps.Tell | None = None  # who is there, to be told then
+    excluded: dict[str, str] = field(default_factory=dict)  # by host: why it cannot be of our job
     links: dict[int, Link] = field(default_factory=dict)
     out: list[steps.Action] = field(default_factory=list)
 
@@ -136,6 +137,12 @@ class Core:
         """Say what had to wait, once it may be said."""
         if self.untold is not None and self.now >= self.tell_from:
             self.tell(self.untold.text, self.untold.present, waiting=True)
+
+    def exclude(self, host: str, reason: str) -> None:
+        """Somebody cannot be of our job: tell it, and remember it for the end. The channel bounds them."""
+        if self.ended is None:
+            self.excluded[host] = reason
+            self.emit(steps.Tell(reason, excluded=host))
 
     def record(self, candidate: Candidate | None = None) -> Record:
         """Return a candidate, or ourselves, as it is told to others."""

@@ -49,6 +49,8 @@ class Notice:
     """Something for people: an event, or (``waiting``) who is there by now.
 
     ``formed``: this round stands, and nobody waits any more. ``over``: why the running round is over.
+    ``excluded``: the host that cannot join, and the text says why. ``ended``: there will be no round any
+    more; the agent is told so by JobEnded once it waits for one.
     """
 
     text: str
@@ -56,6 +58,8 @@ class Notice:
     waiting: bool = False
     formed: steps.Round | None = None
     over: str = ""
+    excluded: str = ""
+    ended: bool = False
 
 
 Listener = Callable[[Notice], None]

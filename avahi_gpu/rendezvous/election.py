@@ -55,11 +55,13 @@ class Candidates:
     aside_until: dict[str, float] = field(default_factory=dict)
     sent_on: dict[str, int] = field(default_factory=dict)  # how often by whom
     trying_since: dict[str, float] = field(default_factory=dict)
+    met: bool = False  # whether there ever was another one
 
     def learn(self, candidate: Candidate) -> bool:
         """Take in a candidate; return whether it is new or has another address, port or round."""
         if candidate.id == self.own.id:
             return False
+        self.met = True
         before = self.known.get(candidate.id)
         if before == candidate:
             return False

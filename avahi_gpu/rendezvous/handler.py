@@ -45,6 +45,7 @@ from avahi_gpu.rendezvous.messages import Seat, Skills
 from avahi_gpu.rendezvous.node import Node, started
 from avahi_gpu.rendezvous.store import GO, LAST_WORDS_S, POLL_MAX_S, POLL_MIN_S, STOP, RoundStore
 from avahi_gpu.rendezvous.terms import JOIN_TIMEOUT_S, LAST_CALL_S, LOST_AFTER_S, Terms, warn_minority
+from avahi_gpu.rendezvous.voice import Voice, tell
 
 WAIT_SLICE_S = 0.5  # torch's signal handlers run between two slices, so that Ctrl-C is prompt
 STORE_CONNECT_S = 5.0  # the leader's store listens before the round begins; longer means that it has died
@@ -109,7 +110,7 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
                     return self.enter(formed, store)
         except JobEnded as ended:
             self.ended = True
-            tell(Notice(f"{ended.message}" + (f" ({ended.hint})" if ended.hint else "")))
+            tell(ended.message + (f" ({ended.hint})" if ended.hint else ""))
             # torch answers each of its own errors with a traceback below our sentence, the one for a job that
             # went well included; this ends its agent in order, with an exit code
             raise SystemExit(int(ExitCode.FINE if ended.finished else ExitCode.FAILED)) from None
@@ -195,7 +196,7 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
         """Set what binds the workers to us and to the interface, and return the round as torch wants it."""
         round = formed.round
         if self.probe is not None and self.probe.settle():
-            tell(Notice(SLOW_NAMES))
+            tell(SLOW_NAMES)
         if self.guard is None:
             self.guard = guard.Guard(self.node.id)
             os.environ[guard.VARIABLE] = self.node.id
@@ -227,8 +228,8 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
         elif self.ended or isinstance(error, SignalException) or not isinstance(error, Exception | None):
             self.node.close("left")
         elif self.node.over_within(WHOSE_FAILURE_S):
-            tell(Notice(f"no restart is left: {self.node.reason}"))
-            tell(Notice("torchrun counts the loss of a node as a restart: give --max-restarts"))
+            tell(f"no restart is left: {self.node.reason}")
+            tell("torchrun counts the loss of a node as a restart: give --max-restarts")
             self.node.close("left", f"no restart was left: {self.node.reason}")
         else:
             self.node.close("failed", f"its script failed on {self.node.host}")
@@ -252,15 +253,6 @@ def mended(version: str) -> bool:
 def first_line(error: BaseException) -> str:
     """Return the first line of torch's error texts, which go on with C++ stack traces."""
     return str(error).splitlines()[0] if str(error) else type(error).__name__
-
-
-def tell(notice: Notice) -> None:
-    """Print a notice on stderr, for plain torchrun."""
-    from avahi_gpu.render.text import printable
-
-    present = f": {len(notice.present)} here ({', '.join(notice.present)})" if notice.present else ""
-    sys.stderr.write(f"avahi-gpu: {printable(notice.text + present, 1000)}\n")
-    sys.stderr.flush()
 
 
 def installed_skills(min_nodes: int, max_nodes: int) -> Skills:
@@ -294,18 +286,19 @@ def create(parameters: RendezvousParameters) -> RendezvousHandler:
     if node is not None:
         return AvahiRendezvous(node, run_id)
     for complaint in conf.complain(parameters.config):
-        tell(Notice(complaint))
+        tell(complaint)
     try:
-        node = Node.start(settings_of(parameters), tell)
+        settings = settings_of(parameters)
+        node = Node.start(settings, Voice(settings.terms))
     except AvahiGpuError as error:
-        tell(Notice(error.message))
+        tell(error.message)
         if error.hint:
-            tell(Notice(error.hint))
+            tell(error.hint)
         # one of torch's own errors would end in a traceback below our sentences
         raise SystemExit(int(ExitCode.USAGE if isinstance(error, Misuse) else ExitCode.FAILED)) from None
     warning = warn_minority(node.terms)
     if warning:
-        tell(Notice(warning))
+        tell(warning)
     node.want()
     promise_goodbye(node)
     return AvahiRendezvous(node, run_id, NameProbe(node.address))

@@ -10,6 +10,10 @@ from avahi_gpu.rendezvous.proposing import Proposing
 from avahi_gpu.rendezvous.roster import READY_LIMIT_S, Member, Roster
 from avahi_gpu.rendezvous.terms import refuse_mismatch, warn_mismatch
 
+# a member whose connection breaks while nobody trains may have found another way to us, or a better leader:
+# it is told of only if it is not back by then
+BACK_S = 1.0
+
 
 class Leading(Proposing):
     """What a node does while it leads; a node without members leads itself."""
@@ -67,14 +71,14 @@ class Leading(Proposing):
             core.send(link.conn, self.waiting(full))
             core.tell(full)
 
-    def lose(self, conn: int, reason: str) -> None:
-        """The connection of a member has ended, or it was silent for too long."""
+    def lose(self, conn: int, reason: str, *, sudden: bool = False) -> None:
+        """The connection of a member has ended (``sudden``: by itself), or it was silent for too long."""
         member = self.roster.by_conn(conn)
         if member is not None:
             del self.roster.members[member.candidate.id]
-            self.left(member, reason)
+            self.left(member, reason, sudden=sudden)
 
-    def left(self, member: Member, reason: str) -> None:
+    def left(self, member: Member, reason: str, *, sudden: bool = False) -> None:
         """A member is gone: a proposal or a round that counts on it is over."""
         core, id = self.core, member.candidate.id
         if member.finished:
@@ -86,7 +90,19 @@ class Leading(Proposing):
         if core.live and id in core.seated:
             self.end_round(reason)
         elif not (core.live or proposed):
-            core.tell(reason)
+            if not sudden:
+                core.tell(reason)
+            elif len(self.losses) < m.MEMBERS_MAX:
+                self.losses[id] = (core.now + BACK_S, reason)
+
+    def tell_losses(self) -> None:
+        """Tell of those who are not back by now."""
+        for id, (moment, reason) in list(self.losses.items()):
+            if id in self.roster.members:
+                del self.losses[id]
+            elif self.core.now >= moment:
+                del self.losses[id]
+                self.core.tell(reason)
 
     def hear_ready(self, member: Member, ready: m.Ready) -> None:
         """A member has no workers and wants a round."""
@@ -158,12 +174,14 @@ class Leading(Proposing):
     def forget(self) -> None:
         """Lead nobody any more."""
         self.roster, self.proposal, self.shown = Roster(), None, ()
+        self.losses.clear()
 
     # --- time ----------------------------------------------------------------------------------------------
 
     def watch(self) -> None:
         """What the passing of time means for the members and the proposal."""
         core, terms = self.core, self.core.terms
+        self.tell_losses()
         for member in list(self.roster.members.values()):
             link = core.links[member.conn]
             host = member.candidate.host
@@ -217,7 +235,7 @@ class Leading(Proposing):
     def moments(self) -> list[float]:
         """Return when ``watch`` or ``form`` may have something to do."""
         core = self.core
-        found: list[float] = []
+        found = [moment for moment, _ in self.losses.values()]
         for member in self.roster.members.values():
             link = core.links[member.conn]
             found.append(link.lost_at(core.terms.lost_after_s))

@@ -40,6 +40,15 @@ def attachments(interfaces: Iterable[Interface], demand: Demand) -> tuple[Attach
     return tuple(sorted(found, key=_order))[:NETWORKS_MAX]
 
 
+def lacks(interfaces: Iterable[Interface]) -> tuple[tuple[str, str], ...]:
+    """Return the addresses that are of no use for now, each with a sentence that says why."""
+    return tuple(
+        (i.first.ip, f"{i.name} of this machine {_lack(i)}")
+        for i in interfaces
+        if i.first is not None and not i.running
+    )
+
+
 def _order(attachment: Attachment) -> tuple[object, ...]:
     address = attachment.address
     return (

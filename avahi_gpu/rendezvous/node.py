@@ -33,7 +33,7 @@ from avahi_gpu.rendezvous.mesh import (
     watch_seat,
 )
 from avahi_gpu.rendezvous.presence import Presence
-from avahi_gpu.rendezvous.proof import Pass
+from avahi_gpu.rendezvous.proof import NotProven, Pass
 from avahi_gpu.rendezvous.record import encode_record
 from avahi_gpu.rendezvous.seek import ask_port, excused, seek
 from avahi_gpu.rendezvous.surroundings import Surroundings
@@ -241,6 +241,10 @@ class Node:
         if candidate.id != self.id:
             self._feed(steps.Seen(candidate))
 
+    def tell_unproven(self, failure: NotProven, address: str) -> None:
+        """Somebody of our job, where the user has named a peer, does not prove the key."""
+        self._channel.tell_unproven(failure, address)
+
     def say(self, text: str) -> None:
         """Tell people something."""
         self._say(Notice(text))
@@ -297,8 +301,9 @@ class Node:
                 self._show_state("look")
             case steps.End(reason, hint, finished):
                 self._end(JobEnded(reason, hint, finished=finished))
-            case steps.Tell(text, present, waiting):
-                self._say(Notice(text, present, waiting))
+                self._say(Notice(reason, ended=True))
+            case steps.Tell(text, present, waiting, excluded):
+                self._say(Notice(text, present, waiting, excluded=excluded))
 
     def _want(self, reason: str) -> None:
         self._watch_seat(None)

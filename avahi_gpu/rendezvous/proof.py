@@ -32,6 +32,7 @@ PROOF_LINE_MAX = 16 * 1024  # bytes: a plain hello as well, so that whoever lack
 SEAL_DIGITS = 32  # 128 bits of a line's HMAC: more than anybody can guess at (RFC 2104 section 5)
 
 Why = Literal["no-key", "key-wanted", "other-key", "other-job", "other-version", "other-address", "no-proof"]
+REASONS: tuple[Why, ...] = ("no-key", "key-wanted", "other-key", "other-version", "other-address")
 Hex = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 
 

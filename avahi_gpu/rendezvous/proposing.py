@@ -23,6 +23,7 @@ class Proposing:
         self.gaps = 0  # how many proposals in a row found the mesh broken
         self.broken_until: dict[tuple[str, ...], float] = {}  # by a way's addresses: its mesh had gaps
         self.shown: tuple[str, ...] = ()
+        self.losses: dict[str, tuple[float, str]] = {}  # by id: when to tell of it, and how
         self.news_due = False  # members have come: the others should know where to find them
 
     def form(self) -> None:

@@ -47,6 +47,24 @@ def decode_record(txt: Sequence[bytes]) -> dict[str, str]:
     return found
 
 
+def cluster_apart(service: Service, terms: Terms) -> str:
+    """Return the cluster of a service instance that is of a job of our name in another one, '' elsewhere."""
+    record = decode_record(service.txt)
+    cluster = record.get("cluster", "default")
+    return cluster if record.get("job") == terms.job and cluster != terms.cluster else ""
+
+
+def describe_apart(service: Service, cluster: str, terms: Terms) -> str:
+    """Return the sentence about a node of our job's name in another cluster."""
+    who = f"{host_of(service)} runs a job of this name in cluster {cluster}"
+    return f"{who}, this one is in {terms.cluster}: is it the same job? Then give both the same --cluster"
+
+
+def host_of(service: Service) -> str:
+    """Return ``gpu-node-1`` of a service on ``gpu-node-1.local.``; '' where it names no host."""
+    return service.host.rstrip(".").removesuffix("." + DOMAIN)[:255]
+
+
 def candidate_from(service: Service, terms: Terms) -> Candidate | None:
     """Return the candidate that a service instance is, None where it is of another job or malformed."""
     record = decode_record(service.txt)
@@ -59,5 +77,5 @@ def candidate_from(service: Service, terms: Terms) -> Candidate | None:
         return None  # torch cannot take an address with a scope
     priority = record.get("prio", "0")
     number = int(priority) if re.fullmatch(r"-?\d{1,7}", priority) else 0
-    host = service.host.rstrip(".").removesuffix("." + DOMAIN)[:255] or id
+    host = host_of(service) or id
     return Candidate(id, host, service.address, service.port, max(-PRIORITY_MAX, min(number, PRIORITY_MAX)))

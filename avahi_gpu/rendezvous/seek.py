@@ -15,7 +15,7 @@ from avahi_gpu.errors import BusError, MalformedInput
 from avahi_gpu.model import DOMAIN
 from avahi_gpu.rendezvous.election import Candidate
 from avahi_gpu.rendezvous.messages import Here, Who
-from avahi_gpu.rendezvous.proof import NotProven, Pass, describe_unproven
+from avahi_gpu.rendezvous.proof import REASONS, NotProven, Pass
 from avahi_gpu.rendezvous.terms import CONTROL_PORTS
 from avahi_gpu.rendezvous.wire import dial
 
@@ -91,6 +91,7 @@ class Seeker(Protocol):
     def crowded(self) -> bool: ...
     def found(self, candidate: Candidate) -> None: ...
     def say(self, text: str) -> None: ...
+    def tell_unproven(self, failure: NotProven, address: str) -> None: ...
 
 
 async def seek(
@@ -110,11 +111,10 @@ async def seek(
             for name in sorted(p for p, address in zip(peers, found, strict=True) if address is None):
                 say_once(f"--peers names {name}, which nobody knows: give its address")
             hosts = sorted({a for a in found if a is not None} - set(own()))
-            for candidates, complaints in await asyncio.gather(
-                *(ask_host(a, CONTROL_PORTS, us) for a in hosts)
-            ):
-                for text in complaints:
-                    say_once(text)
+            answers = await asyncio.gather(*(ask_host(a, CONTROL_PORTS, us) for a in hosts))
+            for host, (candidates, failures) in zip(hosts, answers, strict=True):
+                for failure in failures:
+                    seeker.tell_unproven(failure, host)
                 for candidate in candidates:
                     seeker.found(candidate)
         await asyncio.sleep(SEEK_EVERY_S)
@@ -122,31 +122,31 @@ async def seek(
 
 async def ask_host(
     address: str, ports: Iterable[int], us: Pass, within_s: float = ASK_S
-) -> tuple[list[Candidate], list[str]]:
+) -> tuple[list[Candidate], list[NotProven]]:
     """Return the nodes of our job that answer on ``ports`` of ``address``, and what is wrong with others."""
-    found, complaints = [], []
+    found, failures = [], []
     for answer in await asyncio.gather(*(ask_port(address, port, us, within_s=within_s) for port in ports)):
-        if isinstance(answer, str):
-            complaints.append(answer)
+        if isinstance(answer, NotProven):
+            failures.append(answer)
         elif answer is not None:
             # reached by the address that the user gave: what it calls itself may be another interface's
             me, end = answer[0].me, answer[1]
             found.append(Candidate(me.id, me.host, end, me.port, me.priority, me.size))
-    return found, complaints
+    return found, failures
 
 
 async def ask_port(
     address: str, port: int, us: Pass, asker: str | None = None, within_s: float = ASK_S
-) -> tuple[Here, str] | str | None:
+) -> tuple[Here, str] | NotProven | None:
     """Return the answer of the node of our job on ``port``, and its address; None where there is none.
 
-    A sentence: it is one, but it and we do not hold the same key. ``asker``: our id, where we want to know
+    NotProven: it is one, but it and we do not hold the same key. ``asker``: our id, where we want to know
     whether it still counts on us.
     """
     try:
         wire = await dial(address, port, us, within_s)
     except NotProven as failure:
-        return _complaint(failure, address)
+        return _of_ours(failure)
     except (OSError, asyncio.TimeoutError):
         return None
     try:
@@ -155,7 +155,7 @@ async def ask_port(
         if isinstance(answer, Here):
             return answer, wire.remote
     except NotProven as failure:
-        return _complaint(failure, address)
+        return _of_ours(failure)
     except (OSError, asyncio.TimeoutError, MalformedInput):
         pass
     finally:
@@ -163,7 +163,6 @@ async def ask_port(
     return None
 
 
-def _complaint(failure: NotProven, address: str) -> str | None:
-    if failure.why in ("other-job", "no-proof"):  # whatever listens there has nothing to do with us
-        return None
-    return describe_unproven(failure.why, failure.host, address)
+def _of_ours(failure: NotProven) -> NotProven | None:
+    """Return the failure where it is of our job; whatever else listens there has nothing to do with us."""
+    return failure if failure.why in REASONS else None

@@ -7,8 +7,9 @@ import contextlib
 
 from avahi_gpu.avahi.browse import Appeared, Browser
 from avahi_gpu.errors import BusError
+from avahi_gpu.model import Service
 from avahi_gpu.rendezvous.channel import Channel
-from avahi_gpu.rendezvous.record import candidate_from
+from avahi_gpu.rendezvous.record import candidate_from, cluster_apart, describe_apart, host_of
 from avahi_gpu.rendezvous.scout import CROWD_TOLD, Scout
 from avahi_gpu.rendezvous.terms import Terms
 
@@ -18,6 +19,7 @@ class Sightings:
 
     def __init__(self, browser: Browser, terms: Terms, channel: Channel) -> None:
         self._browser, self._terms, self._own = browser, terms, channel.us.id
+        self._channel = channel
         self._ids: dict[str, str] = {}  # by the record's name
         self._scout = Scout(channel, self._ask_again)
         self._tasks: set[asyncio.Future[None]] = set()
@@ -34,6 +36,7 @@ class Sightings:
     async def _watch(self) -> None:
         async for event in self._browser:
             if isinstance(event, Appeared):
+                self._compare_cluster(event.service)
                 candidate = candidate_from(event.service, self._terms)
                 if candidate is not None and candidate.id != self._own:
                     self._ids[event.service.name] = candidate.id
@@ -41,6 +44,13 @@ class Sightings:
             elif event.name in self._ids:
                 del self._ids[event.name]
                 self._scout.unseen(event.name)
+
+    def _compare_cluster(self, service: Service) -> None:
+        """Whoever waits for a node should know where that node was set up for another cluster."""
+        cluster = cluster_apart(service, self._terms)
+        if cluster and not service.own:
+            text = describe_apart(service, cluster, self._terms)
+            self._channel.exclude(service.address, host_of(service), text, "other-cluster")
 
     @property
     def crowded(self) -> bool:

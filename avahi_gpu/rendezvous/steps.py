@@ -25,6 +25,17 @@ class Unseen:
 
 
 @dataclass(frozen=True)
+class Excluded:
+    """Somebody says that it is of our job and cannot be: another key, another cluster. Decides nothing.
+
+    ``reason``: a sentence for people.
+    """
+
+    host: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Opened:
     """A connection that was asked for is up. ``address``: our own end of it."""
 
@@ -87,12 +98,14 @@ class Moved:
     """This node's networks, best first, as far as the user allows (``asked``: in which words).
 
     ``address``: the one that it offers before a round has one. Comes before anything else, and again whenever
-    an interface comes, goes or takes another address.
+    an interface comes, goes or takes another address. ``lacks``: addresses that are still here and of no use,
+    each with the sentence that says why.
     """
 
     address: str
     networks: tuple[Attachment, ...]
     asked: str = ""
+    lacks: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -136,6 +149,7 @@ class Closed:
 Event = (
     Seen
     | Unseen
+    | Excluded
     | Opened
     | OpenFailed
     | Accepted
@@ -252,11 +266,12 @@ class End:
 
 @dataclass(frozen=True)
 class Tell:
-    """A line for people. ``present`` names who is there while we wait."""
+    """A line for people. ``present``: who is there while we wait; ``excluded``: the host that cannot join."""
 
     text: str
     present: tuple[str, ...] = ()
     waiting: bool = False
+    excluded: str = ""
 
 
 Action = Open | Send | Drop | Ask | Reserve | TestMesh | Deliver | Over | End | Tell

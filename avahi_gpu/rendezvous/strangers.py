@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 
 STRANGERS_MAX = 64  # at a time; a node of the job is one for some milliseconds
 STRANGERS_PER_HOST = 8  # of one address; a node has two: one that it asked for, and one by which it greets
@@ -46,6 +47,10 @@ class Strangers:
     def address_of(self, conn: int) -> str:
         """Return where a connection comes from, '' where it has left."""
         return self._waiting.get(conn, "")
+
+    def told(self, address: str, kinds: Collection[str]) -> bool:
+        """Return whether people have been told one of these ``kinds`` of thing of ``address``."""
+        return any((address, kind) in self._told for kind in kinds)
 
     def first_time(self, address: str, what: str) -> bool:
         """Return whether people should be told this of ``address``: once, not of too many.

@@ -12,7 +12,7 @@ from avahi_gpu.host.news import News
 from avahi_gpu.model import Interface
 from avahi_gpu.rendezvous import steps
 from avahi_gpu.rendezvous.environment import Demand
-from avahi_gpu.rendezvous.networks import attachments, choose_address, describe
+from avahi_gpu.rendezvous.networks import attachments, choose_address, describe, lacks
 
 
 class Surroundings:
@@ -33,7 +33,8 @@ class Surroundings:
     @property
     def moved(self) -> steps.Moved:
         """What the agreement has to know."""
-        return steps.Moved(self.address, attachments(self.interfaces, self.demand), self.demand.words)
+        found = attachments(self.interfaces, self.demand)
+        return steps.Moved(self.address, found, self.demand.words, lacks(self.interfaces))
 
     @property
     def addresses(self) -> frozenset[str]:

@@ -73,6 +73,8 @@ class Trace:
                 return f"seen {self.describe_candidate(candidate)}"
             case steps.Unseen(id):
                 return f"record gone: {self.name(id)}"
+            case steps.Excluded(_, reason):
+                return f"cannot be of the job: {shown(reason, TEXT_SHOWN)}"
             case steps.Opened(conn, id, address):
                 self.peers[conn] = self.name(id)
                 return f"connected {self.peer(conn)}, from our address {shown(address)}"

@@ -28,8 +28,9 @@ ARROWS = {
 
 # single arrows beyond these, each with its reason
 EXCEPTIONS = {
-    # under plain torchrun there is no command line of ours: the handler itself tells people what happens
-    ("rendezvous/handler.py", "avahi_gpu.render.text"),
+    # under plain torchrun there is no command line of ours: the backend itself tells people what happens
+    ("rendezvous/voice.py", "avahi_gpu.render.text"),
+    ("rendezvous/voice.py", "avahi_gpu.render.waiting"),
 }
 
 # these take data and give data: no file, process, socket, clock, chance or environment
@@ -60,6 +61,7 @@ EDGES = (
     "rendezvous/sightings.py",
     "rendezvous/store.py",
     "rendezvous/surroundings.py",
+    "rendezvous/voice.py",
     "rendezvous/wire.py",
 )
 EFFECTS = {
@@ -236,8 +238,8 @@ def test_a_broken_wall_is_seen(place: str, source: str, sentence: str) -> None:
         ("checks/names.py", "from avahi_gpu.files import nsswitch\nfrom pathlib import PurePosixPath"),
         ("cli/doctor.py", "from avahi_gpu.checks.registry import run_checks\nimport sys, os"),
         (
-            "rendezvous/handler.py",
-            "def f():\n    from avahi_gpu.render.text import printable\n    import torch",
+            "rendezvous/voice.py",
+            "def f():\n    from avahi_gpu.render.text import printable\n    import sys",
         ),
         ("avahi/bus.py", "import dbus_next"),
         ("files/config.py", "import sys\nnew = sys.version_info >= (3, 11)"),

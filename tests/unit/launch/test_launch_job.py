@@ -20,6 +20,7 @@ class Screen:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.excluded = ""
 
     def event(self, text: str) -> None:
         self.lines.append(text)
@@ -29,6 +30,9 @@ class Screen:
 
     def see(self, names: Collection[str]) -> None:
         pass
+
+    def exclude(self, name: str) -> None:
+        self.excluded = name
 
     def over(self) -> None:
         pass
@@ -78,6 +82,23 @@ def test_a_failure_is_told_with_the_restarts_that_are_left_but_the_last_one_by_o
     assert told == [
         f"{own_host()}: rank 1 ended with exit code 7; its workers start again, 1 restart left after this one"
     ]
+
+
+def test_an_end_is_told_at_once_until_torch_is_loaded_and_by_the_last_word_from_then_on() -> None:
+    early, late = Job(), Job()
+    late.progress.loaded = True
+    for job in (early, late):
+        job.progress.hear(Notice("node-1 refuses this node", ended=True))
+
+    assert early.screen.lines == ["node-1 refuses this node"]
+    assert late.screen.lines == []
+
+
+def test_a_node_that_cannot_join_is_told_and_marked() -> None:
+    job = Job()
+    job.progress.hear(Notice("node-2 holds another cluster key", excluded="node-2"))
+
+    assert (job.screen.lines, job.screen.excluded) == (["node-2 holds another cluster key"], "node-2")
 
 
 def test_a_job_that_never_began_ends_without_a_summary() -> None:

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from avahi_gpu.render.waiting import PATIENCE_S, Waiting, describe_waiting, nodes_wanted, shorten
+from avahi_gpu.render.waiting import PATIENCE_S, Waiting, at_most, describe_waiting, nodes_wanted, shorten
 
 
 class Terminal(io.StringIO):
@@ -40,6 +40,46 @@ def test_the_line_says_who_is_there_and_who_is_missed(
     present: list[str], nodes: tuple[int, int], seen: list[str], line: str
 ) -> None:
     assert describe_waiting("a leads", present, *nodes, seen) == line
+
+
+def test_nodes_that_cannot_join_are_not_missed_as_if_they_had_not_started() -> None:
+    line = describe_waiting("", ["a"], 3, 3, ["a", "b", "c", "d"], excluded=["b", "c"])
+    assert line == "waiting for 2 more (not here yet: d; cannot join: b and c); 1 of 3 nodes here (a)"
+    assert "cannot" not in describe_waiting("", ["a", "B"], 3, 3, ["a"], excluded=["b"])
+
+
+def test_the_first_line_of_a_wait_says_when_it_ends() -> None:
+    stream, clock = io.StringIO(), Clock()
+    waiting = Waiting(stream, 3, 3, clock, limit_s=600.0)
+    for present in (["a"], ["a", "b"]):
+        waiting.state("a leads", present)
+        clock.now += PATIENCE_S
+        waiting.tick()
+    waiting.exclude("c")
+    waiting.close()
+
+    first, second, third = stream.getvalue().splitlines()
+    assert first == "avahi-gpu: waiting for 2 more, for 10 min at most; a leads; 1 of 3 nodes here (a)"
+    assert second == "avahi-gpu: waiting for 1 more; a leads; 2 of 3 nodes here (a, b)"
+    assert "waiting for 1 more (cannot join: c); " in third
+
+
+def test_a_live_line_says_when_the_wait_ends_as_long_as_there_is_room() -> None:
+    stream, clock = Terminal(), Clock()
+    waiting = Waiting(stream, 3, 3, clock, limit_s=600.0)
+    waiting.state("", ["a"])
+    clock.now += 12
+    waiting.tick()
+    assert stream.getvalue().endswith("waiting for 2 more, for 10 min at most; 1 of 3 nodes here (a) [12 s]")
+    waiting.see(["b"])
+    assert stream.getvalue().endswith("waiting for 2 more (not here yet: b); 1 of 3 nodes here (a) [12 s]")
+    waiting.close()
+
+
+def test_limits_of_waits_in_words() -> None:
+    assert [at_most(s) for s in (600.0, 20.0, 90.0, 0.5)] == [
+        f", for {text} at most" for text in ("10 min", "20 s", "90 s", "0.5 s")
+    ]
 
 
 def test_numbers_of_nodes_in_words() -> None:

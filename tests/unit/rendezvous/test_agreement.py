@@ -6,6 +6,7 @@ import pytest
 
 from avahi_gpu.rendezvous import messages as m
 from avahi_gpu.rendezvous import steps
+from avahi_gpu.rendezvous.agreement import ALONE_HINT, START_HINT
 from avahi_gpu.rendezvous.terms import JOIN_TIMEOUT_S
 from tests.unit.rendezvous.desk import (
     NINE,
@@ -151,3 +152,39 @@ class TestMessagesOutOfPlace:
         desk.feed(steps.Lost(seven, "reset"))
 
         assert desk.last == []
+
+
+def end_of_wait(desk: Desk) -> steps.End:
+    desk.wait(desk.terms.join_timeout_s)
+    return next(a for a in desk.all if isinstance(a, steps.End))
+
+
+def test_a_wait_in_vain_names_those_that_cannot_join_as_its_reason_and_no_false_remedy() -> None:
+    desk = Desk(5, 2, 3, join_timeout_s=20.0)
+    desk.want()
+    desk.feed(steps.Excluded("node-7", "node-7 (10.77.0.7) holds another cluster key"))
+    assert [t.excluded for t in desk.found(steps.Tell)] == ["node-7"]
+
+    end = end_of_wait(desk)
+    assert end.reason.endswith("The last reason: node-7 (10.77.0.7) holds another cluster key.")
+    assert end.hint == ""
+
+
+def test_who_could_join_in_the_end_is_no_reason() -> None:
+    desk = Desk(5, 3, 3, join_timeout_s=20.0)
+    desk.want()
+    desk.feed(steps.Excluded("node-7", "node-7 (10.77.0.7) holds another cluster key"))
+    conn = desk.join_up(SEVEN)
+    desk.keep_alive(20, conn)
+
+    end = end_of_wait(desk)
+    assert "cluster key" not in end.reason
+    assert end.hint == START_HINT
+
+
+def test_a_wait_without_any_other_node_ends_with_what_may_hide_them() -> None:
+    desk = Desk(5, 2, 3, join_timeout_s=20.0)
+    desk.want()
+
+    assert end_of_wait(desk).hint == ALONE_HINT
+    assert "--peers A,B" in ALONE_HINT

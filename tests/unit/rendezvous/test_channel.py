@@ -12,9 +12,9 @@ import pytest
 from avahi_gpu.files.cluster_key import ClusterKey
 from avahi_gpu.rendezvous import messages as m
 from avahi_gpu.rendezvous import steps
-from avahi_gpu.rendezvous.channel import Channel
+from avahi_gpu.rendezvous.channel import NO_PROOF_S, Channel
 from avahi_gpu.rendezvous.election import Candidate
-from avahi_gpu.rendezvous.proof import PROOF_LINE_MAX, Handshake, Pass
+from avahi_gpu.rendezvous.proof import PROOF_LINE_MAX, Handshake, NotProven, Pass
 from avahi_gpu.rendezvous.scout import Scout
 from avahi_gpu.rendezvous.wire import PROVE_S
 
@@ -31,8 +31,14 @@ class Peer:
         self.events: list[steps.Event] = []
         self.told: list[str] = []
         us = Pass(f"{number:016x}", f"node-{number}", "job", "lab", key, number)
-        self.channel = Channel(self.events.append, us, self.told.append)
+        self.channel = Channel(self.feed, us, self.told.append)
         self.port = 0
+
+    def feed(self, event: steps.Event) -> None:
+        if isinstance(event, steps.Excluded):  # what the agreement tells people
+            self.told.append(event.reason)
+        else:
+            self.events.append(event)
 
     @property
     def candidate(self) -> Candidate:
@@ -158,6 +164,30 @@ def test_silence_is_ended_in_time_and_nobody_is_told() -> None:
             writer.close()
             assert not one.events
             assert not one.told
+
+    play(scene)
+
+
+async def hang_up_in_the_proof(one: Peer) -> None:
+    us = Pass("f" * 16, "node-9", "job", "lab", OTHER)
+    reader, writer = await connect(one)
+    writer.write(Handshake(us, b"9" * 32, "127.0.0.1", "127.0.0.1").begin())
+    await reader.readline()
+    writer.close()
+
+
+def test_who_hangs_up_in_the_proof_is_told_of_unless_more_is_known_of_it() -> None:
+    async def scene() -> None:
+        async with peers(KEY) as (one,):
+            await hang_up_in_the_proof(one)
+            await until(lambda: one.told)
+            assert one.told == ["node-9 (127.0.0.1) does not prove the cluster key and is ignored"]
+        async with peers(KEY) as (one,):
+            await hang_up_in_the_proof(one)
+            one.channel.tell_unproven(NotProven("other-key", "node-9"), "127.0.0.1")
+            await asyncio.sleep(2 * NO_PROOF_S)
+            (told,) = one.told
+            assert "holds another cluster key" in told
 
     play(scene)
 

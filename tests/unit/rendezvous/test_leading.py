@@ -5,6 +5,7 @@ from __future__ import annotations
 from avahi_gpu.rendezvous import messages as m
 from avahi_gpu.rendezvous import steps
 from avahi_gpu.rendezvous.core import BEAT_S, PREPARE_S, RETRY_S, SUSPECT_S
+from avahi_gpu.rendezvous.leading import BACK_S
 from avahi_gpu.rendezvous.roster import READY_LIMIT_S
 from avahi_gpu.rendezvous.terms import LAST_CALL_S
 from tests.unit.rendezvous.desk import (
@@ -98,6 +99,18 @@ class TestLeading:
         assert desk.found(steps.Reserve)
         desk.lead_round(seven, eight)
         assert [len(d.round.seats) for d in desk.found(steps.Deliver)] == [3]
+
+    def test_before_a_round_a_members_loss_is_told_only_if_it_does_not_come_back(self) -> None:
+        desk = Desk(5, 3, 3)
+        desk.want()
+        desk.feed(steps.Lost(desk.join_up(SEVEN), "its connection was closed"))
+        again = desk.join_up(SEVEN)
+        desk.keep_alive(2 * BACK_S, again)
+        assert "is gone" not in desk.told()
+
+        desk.feed(steps.Lost(again, "its connection was closed"))
+        desk.wait(BACK_S)
+        assert "node-7 is gone: its connection was closed" in desk.told()
 
     def test_a_lost_member_ends_the_round_for_all(self) -> None:
         desk, seven, eight, token = leader_of_three()

@@ -181,6 +181,16 @@ def test_a_node_whose_address_in_the_round_is_gone_says_so() -> None:
     assert "node-5 has no longer the address 10.77.0.5 of the round" in desk.told()
 
 
+def test_a_node_whose_own_cable_is_out_says_so_and_not_that_its_address_is_gone() -> None:
+    desk, _, _ = member_of_one()
+    move(desk, LAN)
+    lack = "eth0 of this machine has no carrier: is its cable in?"
+    desk.feed(steps.Moved(desk.own.address, (), "", ((desk.own.address, lack),)))
+
+    assert lack in desk.told()
+    assert "no longer" not in desk.told()
+
+
 def test_a_cut_of_an_earlier_round_ends_nothing() -> None:
     desk, _, token = member_of_one()
     desk.feed(steps.Severed(m.Token(token.epoch - 1, token.leader), "late"))

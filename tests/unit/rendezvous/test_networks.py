@@ -20,6 +20,7 @@ from avahi_gpu.rendezvous.networks import (
     describe,
     describe_discord,
     find_ways,
+    lacks,
     show_speed,
 )
 
@@ -48,6 +49,15 @@ def nodes(*kinds: object, count: int = 3) -> list[Standing]:
         Standing(f"node-{n}", f"10.77.0.{n}", tuple(kind(n) for kind in kinds))  # type: ignore[operator]
         for n in range(1, count + 1)
     ]
+
+
+def test_an_address_whose_interface_carries_nothing_is_told_with_what_it_lacks() -> None:
+    ip = (Address("10.77.0.1", 24, 4, "global"),)
+    out = Interface("eth0", 2, "wired", True, False, True, addresses=ip)
+    down, fine = replace(out, up=False), replace(out, running=True)
+    cable, off = "eth0 of this machine has no carrier: is its cable in?", "eth0 of this machine is down"
+
+    assert [lacks([i]) for i in (out, down, fine)] == [(("10.77.0.1", cable),), (("10.77.0.1", off),), ()]
 
 
 class TestWays:

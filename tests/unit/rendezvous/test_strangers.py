@@ -61,3 +61,12 @@ def test_a_member_whose_questions_have_piled_up_floods_nobody() -> None:
     assert not strangers.first_time("10.0.0.1", "flood")
     assert strangers.first_time("10.0.0.9", "flood")
     assert strangers.first_time("10.0.0.1", "another-key")
+
+
+def test_what_was_told_of_an_address_is_known() -> None:
+    strangers = Strangers()
+    strangers.first_time("10.0.0.9", "other-key")
+
+    assert strangers.told("10.0.0.9", ("no-key", "other-key"))
+    assert not strangers.told("10.0.0.9", ("no-key",))
+    assert not strangers.told("10.0.0.8", ("other-key",))
