@@ -43,9 +43,10 @@ def attachments(interfaces: Iterable[Interface], demand: Demand) -> tuple[Attach
 def lacks(interfaces: Iterable[Interface]) -> tuple[tuple[str, str], ...]:
     """Return the addresses that are of no use for now, each with a sentence that says why."""
     return tuple(
-        (i.first.ip, f"{i.name} of this machine {_lack(i)}")
+        (address.ip, f"{i.name} of this machine {_lack(i)}")
         for i in interfaces
-        if i.first is not None and not i.running
+        if not i.running
+        for address in i.addresses
     )
 
 

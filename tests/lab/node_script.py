@@ -53,7 +53,8 @@ class Script:
             print(json.dumps({**what, "at": round(time.monotonic() - self.began, 4)}), flush=True)
 
     def notice(self, notice: Notice) -> None:
-        self.say(notice=notice.text, present=notice.present, waiting=notice.waiting)
+        if not notice.ended:  # ``ended`` says it
+            self.say(notice=notice.text, present=notice.present, waiting=notice.waiting)
 
     def start(self, job: str) -> None:
         self.began = time.monotonic()

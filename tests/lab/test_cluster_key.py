@@ -101,3 +101,19 @@ def test_the_firewall_rule_of_the_documentation_lets_nodes_in_and_nobody_else(
             assert stranger.run(reach).stdout == "closed\n"
             assert nodes[1].run(reach).stdout == "open\n"
         ephemeral.end()
+
+
+def test_a_job_of_the_same_name_in_another_cluster_is_the_reason_of_a_wait_in_vain(
+    make_cluster: Callable[..., Cluster],
+) -> None:
+    lab = make_cluster(2)
+    with Job(lab.hosts[:1], (2, 2), terms={"join_timeout_s": 3.0}) as job:
+        other = job.add(lab[1], terms={"join_timeout_s": 3.0, "cluster": "lab"})
+        job.start()
+
+        for node, there, here in ((job.nodes[0], "lab", "default"), (other, "default", "lab")):
+            ended = node.wait_for("ended", ROUND_S)
+            apart = f"runs a job of this name in cluster {there}, this one is in {here}"
+            assert apart in ended["ended"]
+            assert ended["hint"] == ""
+            assert sum(apart in line.get("notice", "") for line in node.lines) == 1
