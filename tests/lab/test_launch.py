@@ -182,7 +182,7 @@ def test_a_node_is_missed_by_name_and_a_second_start_on_one_host_is_refused(
     command = launch("--nnodes", "3", "--join-timeout", "6", ALLREDUCE)
     try:
         with on_all(lab.hosts[:2], command) as job:
-            missed = "waiting for 1 more (not here yet: gpu-node-3); "
+            missed = " (not here yet: gpu-node-3); "
             here = "; 2 of 3 nodes here (gpu-node-1, gpu-node-2)"
             job[0].wait_for(missed, JOB_S)
             job[0].wait_for(here, JOB_S)
