@@ -62,6 +62,8 @@ class Agreement:
                 self.lose(conn, reason)
             case steps.Answered(conn, apart):
                 self.hear_sign(conn, apart=apart)
+            case steps.Wanted() if now < core.mourn_until:
+                core.postponed = event
             case steps.Wanted(mesh_port, reason):
                 self.want(mesh_port, reason)
             case steps.Moved():
@@ -93,6 +95,8 @@ class Agreement:
             found.append(change)
         if not self.meeting.quiet:
             found += self.meeting.greet_at.values()
+        if core.postponed is not None:
+            found.append(core.mourn_until)
         if core.wanted_at is not None:
             found.append(core.wanted_at + core.terms.join_timeout_s)
         if core.untold is not None:
@@ -284,7 +288,8 @@ class Agreement:
         if core.token == token:
             if leader is not None:
                 core.send(leader.conn, m.Nack(token, reason))
-            self.leading.end_round(reason)
+            core.mourn()
+            self.leading.end_round(reason, lost=True)
 
     def close(self, outcome: str, detail: str) -> None:
         """The agent ends: say so to everybody that counts on us."""
@@ -308,6 +313,9 @@ class Agreement:
                 core.drop(link.conn)
                 core.candidates.doubt(link.id, core.now)
         core.tell_rest()
+        if core.postponed is not None and core.now >= core.mourn_until:
+            wanted, core.postponed = core.postponed, None
+            self.want(wanted.mesh_port, wanted.reason)
         self.ask()
         self.following.watch()
         self.leading.watch()

@@ -25,6 +25,10 @@ SILENT_TIMES = (
     2  # so many times the silence that means death: answers do not keep a dead connection for longer
 )
 PREPARE_S = 6.0  # a proposal ends after this: the mesh test's own limit and two round trips of a bad network
+# Who loses others by silence cannot know whether they go on without it: its workers are killed after this.
+# The others, who lose it at the same moment by the same clockwork, begin nothing before that has happened.
+END_LOST_S = 0.7
+MOURN_S = END_LOST_S + 0.1
 RETRY_S = 2.0  # after a proposal that failed, before the next one: a firewall does not open in less
 LEFT_OUT_S = 30.0  # whoever does not fit into the mesh waits, ten times longer each time: a try stops the job
 GAP_S = 60.0  # a network whose mesh had gaps is the last to be tried by the same nodes for so long
@@ -82,6 +86,8 @@ class Core:
     networks: tuple[Attachment, ...] = ()  # where a round may reach us, best first
     asked: str = ""  # how the user chose them
     wanted_at: float | None = None
+    mourn_until: float = 0.0
+    postponed: steps.Wanted | None = None  # until then
     round: steps.Round | None = None  # the last one that was delivered
     live: bool = False  # its workers may be running
     idle_since: float | None = None  # when the last round ended for us, or when we started
@@ -175,11 +181,15 @@ class Core:
         self.live, self.reason, self.idle_since = False, reason, self.now
         self.set_size(0)
 
-    def finish_round(self, reason: str) -> None:
-        """The running round is over for us: tell the agent."""
+    def finish_round(self, reason: str, *, lost: bool = False) -> None:
+        """The running round is over for us: tell the agent. ``lost``: others may go on without us."""
         if self.live:
             self.leave_round(reason)
-            self.emit(steps.Over(reason))
+            self.emit(steps.Over(reason, lost))
+
+    def mourn(self) -> None:
+        """Somebody has fallen silent: no other round begins here before its workers are gone as well."""
+        self.mourn_until = self.now + MOURN_S
 
     def end(self, reason: str, hint: str = "", *, finished: bool = False) -> None:
         """There is no way on: tell the agent, and take no further part."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from avahi_gpu.errors import AvahiGpuError
 from avahi_gpu.files.cluster_key import ClusterKey
@@ -60,6 +61,13 @@ class Notice:
     over: str = ""
     excluded: str = ""
     ended: bool = False
+
+
+class Keeper(Protocol):
+    """What ends the workers where the agent cannot, or not soon enough."""
+
+    def hold(self, seconds: float) -> None: ...
+    def end(self, seconds: float) -> None: ...
 
 
 Listener = Callable[[Notice], None]

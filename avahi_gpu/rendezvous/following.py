@@ -173,7 +173,7 @@ class Following:
             return
         core.candidates.doubt(link.id, core.now)
         if core.live:
-            core.finish_round(reason)
+            core.finish_round(reason, lost=True)
         else:
             core.tell(reason)
 
@@ -198,6 +198,7 @@ class Following:
         alive = self.leader.alive
         if core.now >= self.leader.lost_at(limit):
             conn = self.leader.conn
+            core.mourn()
             self.lose_leader(f"{self.candidate.host}, the leader, is lost: silent for {limit:g} s")
             core.drop(conn)
         elif core.now < alive + SUSPECT_S:

@@ -200,6 +200,9 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
         if self.guard is None:
             self.guard = guard.Guard(self.node.id)
             os.environ[guard.VARIABLE] = self.node.id
+            # setproctitle writes over the environment that the guard looks at, unless it is told not to
+            os.environ.setdefault("SPT_NOENV", "1")
+        self.node.keep(self.guard)
         if formed.interface:
             wanted = interface_variables(formed.interface, round.own.address)
             self.ours = missing_variables(wanted, os.environ, self.ours)
@@ -240,6 +243,7 @@ class AvahiRendezvous(RendezvousHandler):  # type: ignore[misc]  # torch is not 
     def release(self, *, keep: bool) -> None:
         """Let the guard go; without ``keep`` it ends what is left of the workers."""
         if self.guard is not None:
+            self.node.keep(None)
             self.guard.close(keep=keep)
             self.guard = None
 

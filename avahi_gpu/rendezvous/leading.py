@@ -88,7 +88,7 @@ class Leading(Proposing):
         if proposed:
             self.abort(reason, retry=False)  # and everybody is told
         if core.live and id in core.seated:
-            self.end_round(reason)
+            self.end_round(reason, lost=True)
         elif not (core.live or proposed):
             if not sudden:
                 core.tell(reason)
@@ -166,10 +166,10 @@ class Leading(Proposing):
                 member.busy_since = core.now
                 core.send(member.conn, m.Regroup(core.token, reason))
 
-    def end_round(self, reason: str) -> None:
+    def end_round(self, reason: str, *, lost: bool = False) -> None:
         """The running round is over for everybody, ourselves included."""
         self.dissolve(reason)
-        self.core.finish_round(reason)
+        self.core.finish_round(reason, lost=lost)
 
     def forget(self) -> None:
         """Lead nobody any more."""
@@ -188,10 +188,13 @@ class Leading(Proposing):
             seated = core.live and member.candidate.id in core.seated
             if core.now >= link.lost_at(terms.lost_after_s):
                 conn = member.conn
+                if member.candidate.id in core.seated and not member.ready:
+                    core.mourn()
                 self.lose(conn, f"{host} is lost: silent for {terms.lost_after_s:g} s")
                 core.drop(conn)
             elif seated and member.token != core.token and core.now >= self.confirmed_by:
                 conn = member.conn
+                core.mourn()
                 self.lose(conn, f"{host} does not run round {core.token}")
                 core.drop(conn)
             elif core.now < link.alive + SUSPECT_S:
@@ -245,6 +248,7 @@ class Leading(Proposing):
             found.append(self.proposal.deadline)
         elif core.ready and self.not_before > core.now:
             found.append(self.not_before)
+        found.append(core.mourn_until)
         if core.idle_since is not None and not (core.ready or core.live):
             found.append(core.idle_since + READY_LIMIT_S)
         if core.live and self.roster.members:

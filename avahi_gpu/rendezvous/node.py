@@ -19,7 +19,8 @@ from avahi_gpu.rendezvous import log, steps
 from avahi_gpu.rendezvous.agreement import Agreement
 from avahi_gpu.rendezvous.around import ask_around
 from avahi_gpu.rendezvous.channel import Channel
-from avahi_gpu.rendezvous.dealings import JobEnded, Listener, Notice, Settings, describe_round
+from avahi_gpu.rendezvous.core import BEAT_S, END_LOST_S
+from avahi_gpu.rendezvous.dealings import JobEnded, Keeper, Listener, Notice, Settings, describe_round
 from avahi_gpu.rendezvous.election import Candidate
 from avahi_gpu.rendezvous.environment import read_demand
 from avahi_gpu.rendezvous.mesh import (
@@ -35,6 +36,7 @@ from avahi_gpu.rendezvous.mesh import (
 from avahi_gpu.rendezvous.presence import Presence
 from avahi_gpu.rendezvous.proof import NotProven, Pass
 from avahi_gpu.rendezvous.record import encode_record
+from avahi_gpu.rendezvous.roster import READY_LIMIT_S
 from avahi_gpu.rendezvous.seek import ask_port, excused, seek
 from avahi_gpu.rendezvous.surroundings import Surroundings
 from avahi_gpu.rendezvous.terms import CONTROL_PORTS
@@ -46,6 +48,8 @@ from avahi_gpu.rendezvous.wire import describe
 START_S = 20.0
 CLOSE_S = 3.0  # saying goodbye and withdrawing the record; on the way out nobody waits longer
 FAREWELL_S = 2.0  # a leader that has finished waits that long for its members to say so too
+HOLD_S = BEAT_S / 2  # how often the workers are held; the others hear from us as often as that or more seldom
+END_S = READY_LIMIT_S - 5.0  # workers that do not end by then are killed, before the others go on without us
 STOOD_STILL_S = 0.5  # a tick that is late by that much: this process, or the whole machine, stood still
 CATCH_UP_S = 0.1  # for reading what waits in the sockets
 
@@ -65,6 +69,8 @@ class Node:
         self.over = False  # the running round is over: the agent's workers have to go
         self.reason = ""  # … because of this
         self.loop = asyncio.new_event_loop()
+        self.keeper: Keeper | None = None
+        self._hold_at = 0.0
         self._changed = threading.Condition()
         self._formed: Formed | None = None
         self._ended: JobEnded | None = None
@@ -139,6 +145,12 @@ class Node:
         with self._changed:
             return self._changed.wait_for(lambda: self.over, seconds)
 
+    def keep(self, keeper: Keeper | None) -> None:
+        """Have the workers of the round ended by ``keeper`` where we do not live on ourselves."""
+        self.keeper = keeper
+        if keeper is not None:
+            keeper.hold(self.terms.lost_after_s + HOLD_S)
+
     @property
     def address(self) -> str:
         """The address that this node offers before a round has chosen one."""
@@ -151,6 +163,8 @@ class Node:
         """
         if not self._thread.is_alive():
             return
+        if self.keeper is not None:
+            self.keeper.hold(END_S)  # from here on the agent ends them, or lets them be, as is its way
         if outcome == "finished":
             self._members_gone.clear()  # it was set when we had no members yet
             with contextlib.suppress(RuntimeError):
@@ -260,6 +274,9 @@ class Node:
             log.follow(self._trace, event, actions, self._agreement.core.candidates, now)
         for action in actions:
             self._perform(action)
+        if self.keeper is not None and self._agreement.round is not None and now >= self._hold_at:
+            self._hold_at = now + HOLD_S
+            self.keeper.hold(self.terms.lost_after_s + HOLD_S)
         if isinstance(event, steps.OpenFailed) and self._presence is not None:
             self._presence.failed(event.id)
         if self._timer is not None:
@@ -291,8 +308,10 @@ class Node:
                 self._spawn(self._test_mesh(action))
             case steps.Deliver(formed):
                 self._deliver(formed)
-            case steps.Over(reason):
+            case steps.Over(reason, lost):
                 self._watch_seat(None)
+                if self.keeper is not None:
+                    self.keeper.end(END_LOST_S if lost else END_S)
                 with self._changed:
                     self.over, self.reason = True, reason
                     self._changed.notify_all()

@@ -34,7 +34,7 @@ class Proposing:
             or core.ended
             or not core.ready
             or core.live
-            or core.now < self.not_before
+            or core.now < max(self.not_before, core.mourn_until)
         ):
             return
         terms = core.terms

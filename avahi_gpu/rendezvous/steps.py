@@ -250,9 +250,13 @@ class Deliver:
 
 @dataclass(frozen=True)
 class Over:
-    """The running round is over: stop the workers, then want a new one."""
+    """The running round is over: stop the workers, then want a new one.
+
+    ``lost``: at once, since nobody waits for us who may go on without us.
+    """
 
     reason: str
+    lost: bool = False
 
 
 @dataclass(frozen=True)

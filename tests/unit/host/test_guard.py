@@ -100,6 +100,59 @@ def test_a_guard_heeds_no_signal_that_is_meant_for_the_agent(mark: str) -> None:
     assert worker.wait(5) == -signal.SIGKILL
 
 
+@pytest.fixture
+def worker(mark: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(["sleep", "60"], env={**os.environ, VARIABLE: mark})
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_workers_live_for_as_long_as_they_are_held(mark: str, worker: subprocess.Popen[bytes]) -> None:
+    guard = Guard(mark)
+    for _ in range(6):
+        guard.hold(1.0)
+        time.sleep(0.3)
+    assert worker.poll() is None
+    assert worker.wait(5) == -signal.SIGKILL, "nobody held them any longer"
+    guard.close(keep=True)
+
+
+def test_workers_that_do_not_end_in_time_are_killed(mark: str, worker: subprocess.Popen[bytes]) -> None:
+    guard = Guard(mark)
+    guard.hold(60.0)
+    guard.end(0.2)
+    assert worker.wait(5) == -signal.SIGKILL
+    guard.close(keep=True)
+
+
+def test_the_next_round_s_workers_are_not_ended_with_the_last_one_s(
+    mark: str, worker: subprocess.Popen[bytes]
+) -> None:
+    guard = Guard(mark)
+    guard.end(0.3)
+    guard.hold(60.0)
+    time.sleep(0.6)
+    assert worker.poll() is None
+    guard.close(keep=True)
+    assert worker.poll() is None
+
+
+def test_a_guard_that_stands_still_holds_up_nobody_and_ends_the_workers_when_it_wakes(
+    mark: str, worker: subprocess.Popen[bytes]
+) -> None:
+    guard = Guard(mark)
+    guard.hold(1.0)
+    time.sleep(0.5)
+    os.kill(guard._process.pid, signal.SIGSTOP)
+    for _ in range(20_000):
+        guard.hold(60.0)
+    time.sleep(0.6)
+    os.kill(guard._process.pid, signal.SIGCONT)
+    assert worker.wait(5) == -signal.SIGKILL
+    guard.close(keep=True)
+
+
 def test_only_the_whole_mark_counts(mark: str) -> None:
     other = subprocess.Popen(["sleep", "60"], env={**os.environ, VARIABLE: mark + "0"})
     try:

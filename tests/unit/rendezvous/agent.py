@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from avahi_gpu.errors import MalformedInput
 from avahi_gpu.rendezvous import messages, steps
 from avahi_gpu.rendezvous.agreement import Agreement
+from avahi_gpu.rendezvous.core import END_LOST_S
 from avahi_gpu.rendezvous.election import Candidate
 from avahi_gpu.rendezvous.messages import Seat, Token
+from avahi_gpu.rendezvous.roster import READY_LIMIT_S
 from avahi_gpu.rendezvous.terms import CONTROL_PORTS, Terms
 from tests.unit.rendezvous.network import End, Host, Program
 
@@ -39,6 +41,7 @@ class Agent:
         self.met: set[str] = set()  # whose records were seen here
         self.conns: dict[int, End] = {}
         self.numbers = itertools.count(1)
+        self.hung_s = 0.0
         self.hang_s = 0.0  # how much longer the workers take to end next time
         self.timer = 0
         self.carried_at = 0.0  # when the round's network last carried to the leader
@@ -119,9 +122,9 @@ class Agent:
                 self.host.workers.add((self.terms.job, round.token))
                 self.carried_at = self.lan.now
                 self.lan.after(1.0, self.watch_network, round.token)
-            case steps.Over(reason):
+            case steps.Over(reason, lost):
                 self.watch.over(self, reason)
-                self.stop_workers("")
+                self.stop_workers("", END_LOST_S if lost else READY_LIMIT_S - 5.0)
             case steps.End():
                 self.watch.ended(self, action)
                 self.ended = self.ended or action
@@ -184,13 +187,16 @@ class Agent:
             self.state = "waiting"
             self.handle(steps.Wanted(self.mesh_port, reason))
 
-    def stop_workers(self, reason: str) -> None:
+    def stop_workers(self, reason: str, within_s: float = READY_LIMIT_S) -> None:
         """The agent ends its workers, which takes its time, and wants a round again."""
         if self.state == "running" and self.round is not None:
             self.state = "stopping"
             self.watch.stopping(self, self.round.token)
-            takes_s, self.hang_s = self.lan.random.uniform(0, self.watch.stop_s) + self.hang_s, 0.0
-            self.lan.after(takes_s, self.workers_gone, self.round.token, reason)
+            takes_s = min(self.lan.random.uniform(0, self.watch.stop_s), within_s)
+            self.hung_s, self.hang_s = self.hang_s, 0.0  # what hangs in the kernel heeds no SIGKILL
+            self.lan.after(takes_s + self.hung_s, self.workers_gone, self.round.token, reason)
+        elif self.state == "stopping" and self.round is not None:
+            self.lan.after(within_s + self.hung_s, self.workers_gone, self.round.token, reason)
 
     def fail_workers(self, token: Token, reason: str) -> None:
         """The workers of this round have failed by themselves."""
@@ -199,7 +205,7 @@ class Agent:
             self.stop_workers(reason)
 
     def workers_gone(self, token: Token, reason: str) -> None:
-        if self.alive:
+        if self.alive and (self.terms.job, token) in self.host.workers:
             self.host.workers.discard((self.terms.job, token))
             self.want(reason)
 

@@ -11,7 +11,8 @@ import statistics
 
 import pytest
 
-from avahi_gpu.rendezvous.core import BEAT_S
+from avahi_gpu.rendezvous.core import BEAT_S, MOURN_S
+from avahi_gpu.rendezvous.node import END_S
 from avahi_gpu.rendezvous.roster import READY_LIMIT_S
 from avahi_gpu.rendezvous.terms import LOST_AFTER_S
 from tests.unit.rendezvous.scenario import formation_s, play, together
@@ -64,7 +65,27 @@ def test_survivors_of_a_kill_agree_at_once(who: str) -> None:
 
 @pytest.mark.parametrize("who", ["leader", "member"])
 def test_survivors_of_a_cut_agree_as_soon_as_silence_is_death(who: str) -> None:
-    assert max(regroup_s(seed, who, "cut") for seed in range(10)) < LOST_AFTER_S + BEAT_S + 1.0
+    assert max(regroup_s(seed, who, "cut") for seed in range(10)) < LOST_AFTER_S + BEAT_S + MOURN_S + 1.0
+
+
+@pytest.mark.parametrize("who", ["leader", "member"])
+def test_no_round_begins_before_the_workers_of_a_lost_host_are_gone(who: str) -> None:
+    """They heed no SIGTERM, and its agent hears of the loss at the same time as the others."""
+    for seed in range(10):
+        life = together(seed, 3, smallest=2)
+        life.watch.stop_s = 30.0
+        formation_s(life, 3)
+        life.lan.run(life.lan.now + life.random.uniform(5, 9))
+        leader = life.leader()
+        host = leader if who == "leader" else next(h for h in life.lan.hosts if h is not leader)
+        assert host is not None
+        life.cut(host)
+        formed = len(life.watch.formed)
+        deadline = life.lan.now + LOST_AFTER_S + BEAT_S + END_S + 5
+        while len(life.watch.formed) == formed and life.lan.now < deadline:
+            life.lan.run(life.lan.now + 0.01)
+        assert len(life.watch.formed) == formed + 1
+        assert not host.workers
 
 
 def regroup_s(seed: int, who: str, how: str) -> float:
