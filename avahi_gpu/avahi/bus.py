@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 from collections.abc import AsyncIterator
 from typing import Any, cast
 
 from dbus_next import BusType, Message, MessageFlag, MessageType
 from dbus_next.aio import MessageBus
+from dbus_next.errors import AuthError
 
 from avahi_gpu.avahi.names import (
     BUS_HINT,
@@ -49,6 +51,16 @@ class _Connection(MessageBus):  # type: ignore[misc]  # dbus-next is not typed
         except BaseException:
             self.close()
             raise
+
+    async def connect(self) -> _Connection:
+        try:
+            await super().connect()
+        except BaseException:
+            # the answer to the greeting, if only that the connection has ended, finds nobody any more
+            self._loop.remove_reader(self._fd)
+            self._method_return_handlers.clear()
+            raise
+        return self
 
     async def _auth_readline(self) -> str:
         line = b""
@@ -351,6 +363,13 @@ class Avahi:
 
 
 def _bus_unavailable(fault: Exception) -> BusUnavailable:
+    if isinstance(fault, (EOFError, BrokenPipeError, ConnectionResetError, AuthError)):
+        user = os.geteuid()
+        return BusUnavailable(
+            f"the D-Bus system bus closed the connection of user id {user}",
+            f"it refuses users who have no name on its machine: see whether `getent passwd {user}` finds one "
+            "there; if so, look at `systemctl status dbus`",
+        )
     if isinstance(fault, asyncio.TimeoutError):
         reason = f"no answer within {CONNECT_TIMEOUT_S:g} s"
     elif isinstance(fault, OSError):

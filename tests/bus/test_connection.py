@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -96,6 +99,34 @@ def test_a_bus_that_hangs_up_is_an_error_at_once(tmp_path: Path, answer: bytes) 
     """dbus-next itself would spin here and block the whole process."""
     with listener(tmp_path / "bus", answer):
         fails(f"unix:path={tmp_path}/bus", BusUnavailable)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming a user whom nobody knows is root's")
+def test_a_bus_that_refuses_our_user_is_an_error_and_nothing_else_is_printed(private_bus: PrivateBus) -> None:
+    """A container that was started with just any number for its user."""
+    private_bus.folder.chmod(0o711)
+    private_bus.socket.chmod(0o777)
+    code = """
+import asyncio, os
+from avahi_gpu.avahi.bus import connect
+from avahi_gpu.errors import BusUnavailable
+async def enter():
+    async with connect("unix:path=bus"):
+        pass
+os.setgid(54321); os.setuid(54321)
+for _ in range(20):  # whether writing or reading notices it first is chance
+    try:
+        asyncio.run(enter())
+    except BusUnavailable as error:
+        print(error.message)
+"""
+    argv = [sys.executable, "-c", code]
+    done = subprocess.run(
+        argv, cwd=private_bus.folder, capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert done.stderr == ""
+    assert set(done.stdout.splitlines()) == {"the D-Bus system bus closed the connection of user id 54321"}
 
 
 def test_a_bus_that_says_nothing_is_an_error_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
