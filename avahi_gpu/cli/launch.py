@@ -11,7 +11,7 @@ import typer
 from avahi_gpu.cli.outcome import guarded, tell_error
 from avahi_gpu.errors import AvahiGpuError, ExitCode, Misuse
 from avahi_gpu.model import DEFAULT_CLUSTER
-from avahi_gpu.rendezvous.terms import JOIN_TIMEOUT_S, LAST_CALL_S, LOST_AFTER_S
+from avahi_gpu.rendezvous.terms import JOIN_TIMEOUT_S, LAST_CALL_S, LOST_AFTER_MIN_S, LOST_AFTER_S
 
 if TYPE_CHECKING:
     from avahi_gpu.launch.command import Request
@@ -116,7 +116,7 @@ def command(
             master=asked.check_master(master) if master is not None else "",
             peers=asked.split_peers(peers) if peers is not None else defaults.peers,
             interface=asked.check_interface(interface) or defaults.interface,
-            lost_after_s=asked.check_seconds("--lost-after", lost_after, asked.LOST_AFTER_MIN_S),
+            lost_after_s=asked.check_seconds("--lost-after", lost_after, LOST_AFTER_MIN_S),
             join_timeout_s=asked.check_seconds("--join-timeout", join_timeout, 1.0),
             last_call_s=asked.check_seconds("--last-call", last_call, 0.0),
             allow_skew=allow_skew,

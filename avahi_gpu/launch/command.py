@@ -15,7 +15,6 @@ from avahi_gpu.rendezvous.terms import JOIN_TIMEOUT_S, LAST_CALL_S, LOST_AFTER_S
 
 NODES_MAX = 64  # as many as a round of the rendezvous protocol has seats
 PROCESSES_MAX = 1024  # per node; more is a slip of the finger
-LOST_AFTER_MIN_S = 2.0  # nodes beat once a second: less would take one late beat for death
 SECONDS_MAX = 7 * 24 * 3600.0  # a week; whoever waits longer does not watch
 
 CLUSTER_BYTES_MAX = 63  # of the value in a TXT item (files/txt.py)

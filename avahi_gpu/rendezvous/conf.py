@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from avahi_gpu.errors import Misuse
+from avahi_gpu.rendezvous.record import VALUE_MAX
 
 KEYS = (
     "cluster",
@@ -22,6 +23,7 @@ KEYS = (
 NAMES = ("cluster", "master", "peers", "interface", "key_file")  # whose values are words
 # what torch and accelerate add by themselves, whatever the backend
 ADDED = ("timeout", "rank")
+SECONDS_END = 1e7  # a third of a year; whoever waits longer does not watch
 YES, NO = ("1", "true", "t", "yes", "y"), ("0", "false", "f", "no", "n")  # as torch reads them
 
 
@@ -39,6 +41,34 @@ def check_names(config: Mapping[str, Any]) -> None:
     for key in NAMES:
         if key in config and not str(config[key]).strip(" .+"):
             raise Misuse(f"--rdzv-conf {key}={config[key]} names nothing", f"leave {key} out, or give a name")
+
+
+def check_published(what: str, name: str) -> str:
+    """Return the name of a job or cluster. Raises Misuse for one that the LAN's records cannot hold.
+
+    ``--rdzv-id`` may be anything for torch, so more is allowed here than for ``launch``.
+    """
+    if not name.isprintable():  # nor is a byte of the environment that is no UTF-8
+        raise Misuse(f"{what} {name[:40]!a} is not printable text", "give a name of letters and digits")
+    if not 1 <= len(name.encode()) <= VALUE_MAX:
+        size = f"{len(name.encode())} bytes long" if name else "empty"
+        raise Misuse(f"{what} {name[:40]!r} is {size}", f"give a name of 1 to {VALUE_MAX} bytes")
+    return name
+
+
+def check_seconds(key: str, value: object, default: float, smallest: float = 0.0) -> float:
+    """Return a number of seconds, not below ``smallest``. Raises Misuse."""
+    try:
+        number = float(str(value))
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < SECONDS_END:
+        raise Misuse(
+            f"--rdzv-conf {key}={value} is not a number of seconds", f"write for example {key}={default:g}"
+        )
+    if number < smallest:
+        raise Misuse(f"--rdzv-conf {key}={value} is too short", f"give {smallest:g} seconds or more")
+    return number
 
 
 def read_flag(config: Mapping[str, Any], key: str) -> bool:

@@ -44,7 +44,14 @@ from avahi_gpu.rendezvous.mesh import Formed
 from avahi_gpu.rendezvous.messages import Seat, Skills
 from avahi_gpu.rendezvous.node import Node, started
 from avahi_gpu.rendezvous.store import GO, LAST_WORDS_S, POLL_MAX_S, POLL_MIN_S, STOP, RoundStore
-from avahi_gpu.rendezvous.terms import JOIN_TIMEOUT_S, LAST_CALL_S, LOST_AFTER_S, Terms, warn_minority
+from avahi_gpu.rendezvous.terms import (
+    JOIN_TIMEOUT_S,
+    LAST_CALL_S,
+    LOST_AFTER_MIN_S,
+    LOST_AFTER_S,
+    Terms,
+    warn_minority,
+)
 from avahi_gpu.rendezvous.voice import Voice, tell
 
 WAIT_SLICE_S = 0.5  # torch's signal handlers run between two slices, so that Ctrl-C is prompt
@@ -313,18 +320,19 @@ def settings_of(parameters: RendezvousParameters) -> Settings:
     job = (
         parameters.run_id
         if parameters.run_id not in ("", "none")
-        else os.environ.get("AVAHI_GPU_JOB", "none")
+        else os.environ.get("AVAHI_GPU_JOB") or "none"
     )
     conf.check_names(parameters.config)
     host = socket.gethostname().split(".")[0]
     master = str(parameters.get("master", os.environ.get("AVAHI_GPU_MASTER", "")))
     peers = str(parameters.get("peers", os.environ.get("AVAHI_GPU_PEERS", "")))
+    cluster = parameters.get("cluster", os.environ.get("AVAHI_GPU_CLUSTER") or "default")
     terms = Terms(
-        job=job,
-        cluster=str(parameters.get("cluster", os.environ.get("AVAHI_GPU_CLUSTER", "default"))),
+        job=conf.check_published("the job's name", job),
+        cluster=conf.check_published("the cluster's name", str(cluster)),
         min_nodes=parameters.min_nodes,
         max_nodes=parameters.max_nodes,
-        lost_after_s=seconds(parameters, "lost_after", LOST_AFTER_S),
+        lost_after_s=seconds(parameters, "lost_after", LOST_AFTER_S, LOST_AFTER_MIN_S),
         last_call_s=seconds(parameters, "last_call_timeout", LAST_CALL_S),
         join_timeout_s=seconds(parameters, "join_timeout", JOIN_TIMEOUT_S),
         allow_skew=conf.read_flag(parameters.config, "allow_skew"),
@@ -347,18 +355,9 @@ def cluster_key(named: str | None) -> ClusterKey | None:
     return found.key if found is not None else None
 
 
-def seconds(parameters: RendezvousParameters, key: str, default: float) -> float:
-    """Return a positive number of seconds from ``--rdzv-conf``. Raises Misuse."""
-    value = parameters.get(key, default)
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = -1.0
-    if not 0 <= number < 1e7:
-        raise Misuse(
-            f"--rdzv-conf {key}={value} is not a number of seconds", f"write for example {key}={default:g}"
-        )
-    return number
+def seconds(parameters: RendezvousParameters, key: str, default: float, smallest: float = 0.0) -> float:
+    """Return a number of seconds from ``--rdzv-conf``. Raises Misuse."""
+    return conf.check_seconds(key, parameters.get(key, default), default, smallest)
 
 
 def registration() -> Callable[[RendezvousParameters], RendezvousHandler]:

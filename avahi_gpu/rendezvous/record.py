@@ -34,7 +34,17 @@ def encode_record(
         "epoch": str(epoch),
         "leader": leader,
     }
-    return tuple(f"{k}={v}".encode()[: VALUE_MAX + len(k)] for k, v in items.items())
+    return tuple(f"{k}=".encode() + _cut(v) for k, v in items.items())
+
+
+def _cut(value: str) -> bytes:
+    """Return a value as it is published; half a character at the end harms nobody."""
+    return value.encode("utf-8", "replace")[:VALUE_MAX]
+
+
+def _said(value: str) -> str:
+    """Return a value as others read it in our record."""
+    return _cut(value).decode("utf-8", "replace")
 
 
 def decode_record(txt: Sequence[bytes]) -> dict[str, str]:
@@ -51,7 +61,7 @@ def cluster_apart(service: Service, terms: Terms) -> str:
     """Return the cluster of a service instance that is of a job of our name in another one, '' elsewhere."""
     record = decode_record(service.txt)
     cluster = record.get("cluster", "default")
-    return cluster if record.get("job") == terms.job and cluster != terms.cluster else ""
+    return cluster if record.get("job") == _said(terms.job) and cluster != _said(terms.cluster) else ""
 
 
 def describe_apart(service: Service, cluster: str, terms: Terms) -> str:
@@ -68,7 +78,7 @@ def host_of(service: Service) -> str:
 def candidate_from(service: Service, terms: Terms) -> Candidate | None:
     """Return the candidate that a service instance is, None where it is of another job or malformed."""
     record = decode_record(service.txt)
-    if record.get("job") != terms.job or record.get("cluster", "default") != terms.cluster:
+    if record.get("job") != _said(terms.job) or record.get("cluster", "default") != _said(terms.cluster):
         return None
     id = record.get("id", "")
     if not re.fullmatch(r"[0-9a-f]{16}", id) or not 1 <= service.port <= 65535:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from avahi_gpu.rendezvous.messages import PROTOCOL, TEXT_MAX, Hello, Skills
 
 LOST_AFTER_S = 5.0  # silence that is death: a cable out for less costs nothing, a restart costs a checkpoint
+LOST_AFTER_MIN_S = 2.0  # nodes beat once a second: less would take one late beat for death
 LAST_CALL_S = 3.0  # how long the first round waits for more once the smallest number is there
 JOIN_TIMEOUT_S = 600.0  # torch's own default of join_timeout
 CONTROL_PORTS = range(29400, 29420)  # the first free one; known, so that a firewall can open them

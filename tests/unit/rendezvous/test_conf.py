@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from avahi_gpu.errors import Misuse
-from avahi_gpu.rendezvous.conf import KEYS, check_names, complain, read_flag
+from avahi_gpu.rendezvous.conf import KEYS, check_names, check_published, check_seconds, complain, read_flag
 
 
 def test_a_key_that_means_nothing_is_told_with_the_one_that_was_meant() -> None:
@@ -39,3 +39,24 @@ def test_a_flag_that_is_none_is_a_sentence() -> None:
     assert read_flag({}, "allow_skew") is False
     with pytest.raises(Misuse, match="allow_skew=maybe is neither yes nor no"):
         read_flag({"allow_skew": "maybe"}, "allow_skew")
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "\udcff", "x" * 201, "ü" * 101])
+def test_a_name_that_the_records_cannot_hold_is_refused(name: str) -> None:
+    with pytest.raises(Misuse, match="the job's name") as error:
+        check_published("the job's name", name)
+    assert error.value.hint
+    assert error.value.message.isprintable()
+
+
+@pytest.mark.parametrize("name", ["none", "x" * 200, "ü" * 100, "my job: 3/4"])
+def test_any_other_name_goes(name: str) -> None:
+    assert check_published("the job's name", name) == name
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "1e9", "soon", "1.9"])
+def test_a_time_that_makes_no_sense_is_refused(value: str) -> None:
+    with pytest.raises(Misuse, match=f"lost_after={value}"):
+        check_seconds("lost_after", value, 5.0, 2.0)
+    assert check_seconds("lost_after", "2", 5.0, 2.0) == 2.0
+    assert check_seconds("last_call_timeout", "0", 3.0) == 0.0
