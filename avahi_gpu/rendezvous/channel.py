@@ -11,8 +11,9 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import random
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from typing import Any
 
 from avahi_gpu.errors import LaunchFailed, MalformedInput
@@ -55,7 +56,7 @@ class Channel:
         self._numbers = itertools.count(1)
         self._servers: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        self._strangers = Strangers()
+        self._strangers = Strangers(random.choice)
         self._kept: dict[tuple[str, int], Wire] = {}  # proven, and not wanted yet, by address and port
         self._accepted: Counter[str] = Counter()  # connections to us that are no strangers', by address
 
@@ -84,6 +85,10 @@ class Channel:
     def expect(self, addresses: Iterable[str]) -> None:
         """Take these addresses for members of the running round."""
         self._strangers.members = frozenset(addresses)
+
+    def reserve(self, known: Callable[[], Collection[str]]) -> None:
+        """Keep places for strangers from these addresses, where candidates of the job are said to be."""
+        self._strangers.known = known
 
     def send(self, conn: int, message: Message) -> None:
         """Send a message; nothing happens where the connection is gone."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import hashlib
 import math
 import socket
 from collections.abc import Sequence
@@ -13,11 +14,12 @@ from dataclasses import dataclass, field
 from avahi_gpu.errors import LaunchFailed
 from avahi_gpu.rendezvous import steps
 from avahi_gpu.rendezvous.messages import Seat
-from avahi_gpu.rendezvous.wire import describe, is_address
+from avahi_gpu.rendezvous.wire import describe, far_end, is_address
 
 PORT_TRIES = 20  # an ephemeral port that is free for IPv4 is nearly always free for IPv6
 HELD_DEAD_S = 30.0  # a member that has vanished is forgotten then
 HELD_MAX = 128  # connections that other members hold to ours: a round has 64 seats at most
+REDIAL_S = 0.5  # before a connection that was ended is made again: whoever is gone refuses it then
 CLOSE_S = 0.5  # readers that are told to end do so in the next round of the loop
 MESH_TIMEOUT_S = 2.0  # a lost SYN is repeated after 1 s; who has not answered two is blocked
 WORKER_PORTS = range(29500, 30000)  # below every kernel's ephemeral range, torch's own default first
@@ -45,17 +47,31 @@ def port_of(sock: socket.socket) -> int:
 
 
 def claim(name: str) -> socket.socket | None:
-    """Claim ``name`` on this host until the socket is closed or the process ends; None if it is claimed.
+    """Claim ``name`` (100 bytes at most) on this host until the socket is closed or the process ends.
 
+    Returns None where it is claimed. Raises LaunchFailed where that cannot be told.
     An abstract Unix socket: one name space for each network namespace, gone with its process (unix(7)).
     """
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock = None
     try:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         sock.bind("\0avahi-gpu/" + name)
-    except OSError:
-        sock.close()
-        return None
+    except OSError as error:
+        if sock is not None:
+            sock.close()
+        if error.errno == errno.EADDRINUSE:
+            return None
+        raise LaunchFailed(
+            f"this process cannot claim {name} on its host: {describe(error)}",
+            "look at `ulimit -n`, and at what a sandbox forbids",
+        ) from None
     return sock
+
+
+def claim_job(job: str, cluster: str) -> socket.socket | None:
+    """Claim a job on this host as ``claim`` does, whatever the length of its name."""
+    whole = "\0".join((cluster, job)).encode("utf-8", "replace")
+    return claim("job/" + hashlib.sha256(whole).hexdigest())
 
 
 @dataclass(frozen=True)
@@ -105,7 +121,11 @@ def reserve(address: str, after: int = 0) -> Ports:
     store = listen_on(address)
     later = [p for p in WORKER_PORTS if p > after] + [p for p in WORKER_PORTS if p <= after]
     for port in later:
-        claimed = claim(f"port/{port}")
+        try:
+            claimed = claim(f"port/{port}")
+        except LaunchFailed:
+            store.close()
+            raise
         if claimed is None:
             continue
         with contextlib.suppress(OSError):
@@ -127,7 +147,8 @@ class MeshListener:
     def __init__(self) -> None:
         self.port = 0
         self._servers: list[asyncio.Server] = []
-        self._held: dict[asyncio.StreamWriter, asyncio.Task[None] | None] = {}
+        self._held: dict[asyncio.StreamWriter, asyncio.Task[None] | None] = {}  # oldest first
+        self.members: frozenset[str] = frozenset()  # the addresses of the running round's seats
 
     async def open(self) -> int:
         """Listen, IPv4 and IPv6; return the port. Raises OSError."""
@@ -145,13 +166,26 @@ class MeshListener:
         return self.port
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._held) < HELD_MAX:
+        if self._make_room(far_end(writer)):
             self._held[writer] = asyncio.current_task()
             set_keepalive(writer, HELD_DEAD_S)
             with contextlib.suppress(OSError):
                 await reader.read(1)  # nobody has anything to say here
             self._held.pop(writer, None)
         writer.close()
+
+    def _make_room(self, newcomer: str) -> bool:
+        """Return whether a newcomer may stay; a stranger never takes the place of a member."""
+        if len(self._held) < HELD_MAX:
+            return True
+        strangers = (w for w in self._held if far_end(w) not in self.members)
+        oldest = next(strangers, None)
+        if oldest is None and newcomer in self.members:
+            oldest = next(iter(self._held))
+        if oldest is not None:
+            self._held.pop(oldest)
+            oldest.close()  # which ends its reading
+        return oldest is not None
 
     async def close(self) -> None:
         """Stop listening, and let nothing go on reading."""
@@ -197,18 +231,30 @@ async def _reach(own: Seat, seat: Seat, port: int) -> str | None:
 
 
 async def watch_seat(own: Seat, leader: Seat, lost_after_s: float) -> str:
-    """Hold a connection between two seats; say so once nothing comes through it, '' where it just ends.
+    """Hold a connection between two seats; say so once nothing comes through it, '' where nobody listens.
 
     The control connection may run on another network than the round, and would not notice. It is the kernels
-    that ask and answer, every second, so a frozen process is none that is lost.
+    that ask and answer, every second, so a frozen process is none that is lost. A connection that just ends
+    is made again: the other side may have had too many.
     """
     if not is_address(leader.address):
         return ""
+    while True:
+        reason = await _hold(own, leader, lost_after_s)
+        if reason is not None:
+            return reason
+        await asyncio.sleep(REDIAL_S)
+
+
+async def _hold(own: Seat, leader: Seat, lost_after_s: float) -> str | None:
+    """Hold one connection to its end; None where another one is worth a try."""
     connecting = asyncio.open_connection(leader.address, leader.mesh_port, local_addr=(own.address, 0))
     try:
         reader, writer = await asyncio.wait_for(connecting, MESH_TIMEOUT_S)
+    except ConnectionRefusedError:
+        return ""  # its process has ended, which the control connection tells
     except (OSError, asyncio.TimeoutError):
-        return ""  # it was reached a moment ago: whatever this is, the control connection tells
+        return None  # it was reached a moment ago
     try:
         set_keepalive(
             writer, lost_after_s + 1
@@ -222,7 +268,7 @@ async def watch_seat(own: Seat, leader: Seat, lost_after_s: float) -> str:
         )
     finally:
         writer.close()
-    return ""
+    return None
 
 
 def set_keepalive(writer: asyncio.StreamWriter, dead_after_s: float) -> None:

@@ -27,7 +27,7 @@ from avahi_gpu.rendezvous.mesh import (
     Formed,
     MeshListener,
     Ports,
-    claim,
+    claim_job,
     port_of,
     reserve,
     test_mesh,
@@ -104,7 +104,7 @@ class Node:
         wrong = log.configure()
         if wrong:
             listener(Notice(wrong))
-        lock = claim(f"job/{settings.terms.cluster}/{settings.terms.job}"[:90])
+        lock = claim_job(settings.terms.job, settings.terms.cluster)
         if lock is None:
             raise LaunchFailed(
                 f"job '{settings.terms.job}' is running on this host already",
@@ -202,6 +202,8 @@ class Node:
             port = await self._channel.listen(CONTROL_PORTS)
             own = Candidate(self.id, self.host, self.address, port, self.settings.priority_of(self.host))
             self._agreement = Agreement(own, self.terms)
+            known = self._agreement.core.candidates.known
+            self._channel.reserve(lambda: {candidate.address for candidate in known.values()})
             self._trace = log.start_trace(own, time.monotonic())
             self._feed(self._around.moved)
             self._spawn(self._around.watch(self._feed))
@@ -365,7 +367,8 @@ class Node:
         if where:
             self.say(where)
         self._watch_seat(formed)
-        self._channel.expect(seat.address for seat in formed.seats)
+        self._mesh.members = frozenset(seat.address for seat in formed.seats)
+        self._channel.expect(self._mesh.members)
         self._say(Notice(describe_round(formed), formed=formed))
         with self._changed:
             self.over, self.reason = False, ""

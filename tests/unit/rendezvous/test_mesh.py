@@ -8,8 +8,9 @@ import time
 
 import pytest
 
+from avahi_gpu.errors import LaunchFailed
 from avahi_gpu.rendezvous import mesh
-from avahi_gpu.rendezvous.mesh import MeshListener, set_keepalive, watch_seat
+from avahi_gpu.rendezvous.mesh import MeshListener, claim, claim_job, set_keepalive, watch_seat
 from avahi_gpu.rendezvous.messages import Seat
 
 A, B = "a" * 16, "b" * 16
@@ -56,6 +57,64 @@ def test_the_watch_holds_on_and_an_end_of_the_other_side_is_no_cut() -> None:
         return held, await asyncio.wait_for(watching, 2.0)
 
     assert asyncio.run(watch()) == (True, "")
+
+
+def test_strangers_who_take_all_places_do_not_end_the_watch() -> None:
+    async def watch(known: bool) -> bool:
+        listener = MeshListener()
+        leader, own = seats("127.0.0.1", await listener.open())
+        if known:
+            listener.members = frozenset({own.address})
+        watching = asyncio.ensure_future(watch_seat(own, leader, 5.0))
+        await asyncio.sleep(0.1)
+        (held,) = listener._held
+        for _ in range(mesh.HELD_MAX + 20):
+            with_other = asyncio.open_connection("127.0.0.1", leader.mesh_port, local_addr=("127.0.0.2", 0))
+            others.append((await with_other)[1])
+        await asyncio.sleep(0.1)
+        assert len(listener._held) == mesh.HELD_MAX
+        assert (held in listener._held) is known
+        await asyncio.sleep(2 * mesh.REDIAL_S)
+        here = [w for w in listener._held if w.get_extra_info("peername")[0] == own.address]
+        running = not watching.done()
+        watching.cancel()
+        await listener.close()
+        return running and len(here) == 1
+
+    others: list[asyncio.StreamWriter] = []
+    assert asyncio.run(watch(known=True))
+    assert asyncio.run(watch(known=False))  # it is dialled again
+
+
+def test_a_stranger_takes_no_place_of_a_member() -> None:
+    async def fill() -> tuple[int, bytes]:
+        listener = MeshListener()
+        listener.members = frozenset({"127.0.0.1"})
+        port = await listener.open()
+        members = [await asyncio.open_connection("127.0.0.1", port) for _ in range(mesh.HELD_MAX)]
+        await asyncio.sleep(0.1)
+        reader, _ = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.2", 0))
+        said = await asyncio.wait_for(reader.read(), 5.0)
+        ended = sum(reader.at_eof() for reader, _ in members)
+        await listener.close()
+        return ended, said
+
+    assert asyncio.run(fill()) == (0, b"")
+
+
+def test_two_jobs_with_long_names_that_begin_alike_run_side_by_side() -> None:
+    name = "x" * 120
+    with claim_job(name + "1", "lab") as one, claim_job(name + "2", "lab") as two:  # type: ignore[union-attr]
+        assert one is not None
+        assert two is not None
+        assert claim_job(name + "1", "lab") is None
+    with claim_job(name + "1", "lab") as again:  # type: ignore[union-attr]
+        assert again is not None
+
+
+def test_what_keeps_a_name_from_being_claimed_is_told_and_is_no_claim() -> None:
+    with pytest.raises(LaunchFailed, match="cannot claim"):
+        claim("x" * 200)  # longer than an address of a Unix socket
 
 
 def test_a_listener_that_closes_waits_for_nobody() -> None:

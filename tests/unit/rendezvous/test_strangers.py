@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +12,7 @@ from avahi_gpu.rendezvous.strangers import STRANGERS_MAX, STRANGERS_PER_HOST, TO
 
 @given(st.lists(st.integers(0, 90), max_size=400))
 def test_there_are_never_too_many_and_the_newest_always_stays(hosts: list[int]) -> None:
-    strangers = Strangers()
+    strangers = Strangers(random.Random(1).choice)
     for conn, host in enumerate(hosts):
         gone = strangers.admit(conn, f"10.0.0.{host}")
         if gone is not None:
@@ -23,7 +25,7 @@ def test_there_are_never_too_many_and_the_newest_always_stays(hosts: list[int]) 
 
 
 def test_a_flood_from_one_host_costs_nobody_else_a_place() -> None:
-    strangers = Strangers()
+    strangers = Strangers(random.Random(1).choice)
     assert strangers.admit(0, "10.0.0.1") is None
     for conn in range(1, 1000):
         gone = strangers.admit(conn, "10.0.0.9")
@@ -34,7 +36,7 @@ def test_a_flood_from_one_host_costs_nobody_else_a_place() -> None:
 
 
 def test_a_flood_from_many_hosts_takes_from_the_fullest_one() -> None:
-    strangers = Strangers()
+    strangers = Strangers(random.Random(1).choice)
     assert strangers.admit(0, "10.0.0.1") is None
     for conn in range(1, 1000):
         gone = strangers.admit(conn, f"10.0.0.{100 + conn % 16}")
@@ -44,8 +46,36 @@ def test_a_flood_from_many_hosts_takes_from_the_fullest_one() -> None:
     assert strangers.address_of(0) == "10.0.0.1"
 
 
+def survivals(known: bool, arrivals: int) -> int:
+    """Return how many newcomers of 200 still have their place after a flood from 150 addresses."""
+    chance = random.Random(1)
+    strangers = Strangers(chance.choice)
+    strangers.known = lambda: {"10.0.0.1"} if known else set()
+    conn = survived = 0
+    for _ in range(200):
+        newcomer, conn = conn, conn + 1
+        for number in range(arrivals + 1):
+            address = f"10.1.0.{chance.randrange(150)}" if number else "10.0.0.1"
+            gone = strangers.admit(newcomer + number, address)
+            if gone is not None:
+                strangers.leave(gone)
+        conn += arrivals
+        survived += strangers.address_of(newcomer) == "10.0.0.1"
+        strangers.leave(newcomer)
+    return survived
+
+
+def test_a_flood_from_more_hosts_than_places_leaves_a_newcomer_a_chance() -> None:
+    """The oldest would go for sure after as many arrivals as there are places."""
+    assert survivals(known=False, arrivals=STRANGERS_MAX) > 40
+
+
+def test_a_flood_costs_an_expected_newcomer_nothing() -> None:
+    assert survivals(known=True, arrivals=1000) == 200
+
+
 def test_people_hear_of_each_thing_once_and_of_so_many_at_most() -> None:
-    strangers = Strangers()
+    strangers = Strangers(random.Random(1).choice)
 
     assert strangers.first_time("10.0.0.9", "flood")
     assert not strangers.first_time("10.0.0.9", "flood")
@@ -55,7 +85,7 @@ def test_people_hear_of_each_thing_once_and_of_so_many_at_most() -> None:
 
 def test_a_member_whose_questions_have_piled_up_floods_nobody() -> None:
     """A host that was stopped for a while finds one connection for each second, of each of the others."""
-    strangers = Strangers()
+    strangers = Strangers(random.Random(1).choice)
     strangers.members = frozenset({"10.0.0.1", "10.0.0.2"})
 
     assert not strangers.first_time("10.0.0.1", "flood")
@@ -64,7 +94,7 @@ def test_a_member_whose_questions_have_piled_up_floods_nobody() -> None:
 
 
 def test_what_was_told_of_an_address_is_known() -> None:
-    strangers = Strangers()
+    strangers = Strangers(random.Random(1).choice)
     strangers.first_time("10.0.0.9", "other-key")
 
     assert strangers.told("10.0.0.9", ("no-key", "other-key"))
