@@ -7,11 +7,12 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NoReturn
 
 import typer
 
-from avahi_gpu.errors import AvahiGpuError, ExitCode, Interrupted
+from avahi_gpu.errors import AvahiGpuError, ExitCode, Interrupted, Misuse
 from avahi_gpu.render.text import console, describe_error
 from avahi_gpu.result import Result, failed
 
@@ -48,7 +49,21 @@ def guarded(command: str, *, as_json: bool = False) -> Iterator[None]:
         finish(failed(command, error), as_json=as_json, show=lambda _: None)
     except KeyboardInterrupt:
         finish(failed(command, Interrupted("interrupted")), as_json=as_json, show=lambda _: None)
+    except FileNotFoundError:
+        removed = _removed_folder()
+        if removed is None:
+            raise
+        finish(failed(command, removed), as_json=as_json, show=lambda _: None)
     except BrokenPipeError:
         # the reader of our output has gone (`avahi-gpu peers | head -1`): nothing to tell anybody
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(int(ExitCode.FINE)) from None
+
+
+def _removed_folder() -> Misuse | None:
+    """Return the error of a shell whose current folder has been removed, None where it is there."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return Misuse("the current folder has been removed", "cd into one that is there")
+    return None

@@ -46,7 +46,7 @@ def inspect(request: Request, system: System) -> Skills:
 
 def check_script(program: Program, system: System) -> None:
     """Raise Misuse where the script is not here. A module is left to Python, which knows where to look."""
-    path = Path(program.script).absolute()
+    path = Path.cwd() / program.script  # the workers start in this folder, so it has to be there
     if program.kind == "module":
         return
     if program.kind == "program":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +26,25 @@ def test_an_output_that_cannot_be_written_ends_without_a_traceback(command: str,
     if where == ">/dev/full":
         assert ended.returncode == 1
         assert "cannot be written" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "command", ["doctor --report report.txt", "launch --nnodes 1 train.py", "launch --nnodes 1 /train.py"]
+)
+def test_a_current_folder_that_has_been_removed_is_told(command: str, tmp_path: Path) -> None:
+    leave = "mkdir gone && cd gone && rmdir ../gone"
+    ended = subprocess.run(
+        ["sh", "-c", f"{leave} && exec {PROGRAM} {command}"],
+        cwd=tmp_path,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert ended.returncode == 2
+    assert "the current folder has been removed" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 @pytest.mark.parametrize(
