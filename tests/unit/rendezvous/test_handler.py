@@ -87,6 +87,7 @@ def test_older_torches_are_known_by_their_version(handler: Any, version: str, is
         ({"allow_skew": "maybe"}, "allow_skew=maybe is neither yes nor no"),
         ({"master": ".."}, "master=.. names nothing"),
         ({"lost_after": "soon"}, "lost_after=soon is not a number of seconds"),
+        ({"lost_after": "0"}, "lost_after=0 is too short"),
     ],
 )
 def test_a_wrong_value_in_rdzv_conf_is_a_sentence_and_no_traceback(
@@ -101,3 +102,30 @@ def test_a_wrong_value_in_rdzv_conf_is_a_sentence_and_no_traceback(
     what, hint = capsys.readouterr().err.splitlines()
     assert what.startswith("avahi-gpu: --rdzv-conf ") and says in what
     assert hint.startswith("avahi-gpu: ")
+
+
+@pytest.mark.parametrize("job", ["x" * 201, "a\nb"])
+def test_a_job_that_the_records_cannot_name_is_a_sentence_and_no_traceback(
+    handler: Any, job: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from torch.distributed.elastic.rendezvous import RendezvousParameters
+
+    with pytest.raises(SystemExit) as end:
+        handler.create(RendezvousParameters("avahi", "", job, 1, 1))
+
+    assert end.value.code == 2
+    what, _ = capsys.readouterr().err.splitlines()
+    assert what.startswith("avahi-gpu: the job's name ")
+
+
+def test_a_cluster_in_the_environment_that_is_no_text_is_refused_and_an_empty_one_is_none(
+    handler: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from torch.distributed.elastic.rendezvous import RendezvousParameters
+
+    asked = RendezvousParameters("avahi", "", "job", 1, 1)
+    monkeypatch.setenv("AVAHI_GPU_CLUSTER", "")
+    assert handler.settings_of(asked).terms.cluster == "default"
+    monkeypatch.setenv("AVAHI_GPU_CLUSTER", "\udcff")
+    with pytest.raises(handler.Misuse, match="the cluster's name"):
+        handler.settings_of(asked)
