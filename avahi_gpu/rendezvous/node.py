@@ -23,25 +23,16 @@ from avahi_gpu.rendezvous.core import BEAT_S, END_LOST_S
 from avahi_gpu.rendezvous.dealings import JobEnded, Keeper, Listener, Notice, Settings, describe_round
 from avahi_gpu.rendezvous.election import Candidate
 from avahi_gpu.rendezvous.environment import read_demand
-from avahi_gpu.rendezvous.mesh import (
-    Formed,
-    MeshListener,
-    Ports,
-    claim_job,
-    port_of,
-    reserve,
-    test_mesh,
-    watch_seat,
-)
+from avahi_gpu.rendezvous.mesh import Formed
 from avahi_gpu.rendezvous.presence import Presence
 from avahi_gpu.rendezvous.proof import NotProven, Pass
 from avahi_gpu.rendezvous.record import encode_record
 from avahi_gpu.rendezvous.roster import READY_LIMIT_S
+from avahi_gpu.rendezvous.seating import Seating
 from avahi_gpu.rendezvous.seek import ask_port, excused, seek
 from avahi_gpu.rendezvous.surroundings import Surroundings
 from avahi_gpu.rendezvous.terms import CONTROL_PORTS
 from avahi_gpu.rendezvous.trace import Trace
-from avahi_gpu.rendezvous.wire import describe
 
 # reading the interfaces and reaching the bus take milliseconds; three calls to a daemon that is overwhelmed
 # take 3 s each before we go on without their answers; longer is a machine that hangs
@@ -50,6 +41,7 @@ CLOSE_S = 3.0  # saying goodbye and withdrawing the record; on the way out nobod
 FAREWELL_S = 2.0  # a leader that has finished waits that long for its members to say so too
 HOLD_S = BEAT_S / 2  # how often the workers are held; the others hear from us as often as that or more seldom
 END_S = READY_LIMIT_S - 5.0  # workers that do not end by then are killed, before the others go on without us
+LATE_S = 0.001  # a timer that fires a hair too early has to be set again
 STOOD_STILL_S = 0.5  # a tick that is late by that much: this process, or the whole machine, stood still
 CATCH_UP_S = 0.1  # for reading what waits in the sockets
 
@@ -82,9 +74,7 @@ class Node:
         priority = settings.priority_of(settings.host)
         self._pass = Pass(self.id, settings.host, self.terms.job, self.terms.cluster, settings.key, priority)
         self._channel = Channel(self._feed, self._pass, self.say)
-        self._mesh = MeshListener()
-        self._ports: Ports | None = None  # of the proposal, then of the round
-        self._last_port = 0
+        self._seating = Seating(self.id, self.terms.lost_after_s)
         self._around = Surroundings(
             read_demand(settings.interface, os.environ), alone=settings.terms.max_nodes == 1
         )
@@ -207,7 +197,7 @@ class Node:
             self._trace = log.start_trace(own, time.monotonic())
             self._feed(self._around.moved)
             self._spawn(self._around.watch(self._feed))
-            await self._mesh.open()
+            await self._seating.open()
             around = self._around
             if self.settings.peers:
                 self._spawn(seek(self._pass, self.settings.peers, lambda: around.addresses, avahi, self))
@@ -232,10 +222,8 @@ class Node:
             self._timer.cancel()
         for task in list(self._tasks):
             task.cancel()
-        await self._mesh.close()
         await self._channel.close()
-        if self._ports is not None:
-            self._ports.release()
+        await self._seating.close()
 
     @property
     def bound(self) -> bool:
@@ -283,7 +271,7 @@ class Node:
             self._presence.failed(event.id)
         if self._timer is not None:
             self._timer.cancel()
-        wait_s = max(0.0, self._agreement.deadline() - time.monotonic())
+        wait_s = max(0.0, self._agreement.deadline() - time.monotonic()) + LATE_S
         self._timer = self.loop.call_later(wait_s, self._tick, time.monotonic() + wait_s)
         self._check_members()
 
@@ -328,26 +316,13 @@ class Node:
 
     def _want(self, reason: str) -> None:
         self._watch_seat(None)
-        if self._ports is not None:
-            self._ports.release()
-            self._ports = None
+        self._seating.release()
         with self._changed:
             self._formed = None
-        self._feed(steps.Wanted(self._mesh.port, reason))
+        self._feed(steps.Wanted(self._seating.mesh.port, reason))
 
     def _reserve(self, action: steps.Reserve) -> None:
-        if self._ports is not None:
-            self._ports.discard()
-        try:
-            self._ports = reserve(action.address, self._last_port)
-        except (OSError, LaunchFailed) as error:
-            self._ports = None
-            why = error.message if isinstance(error, LaunchFailed) else describe(error)
-            text = f"{self.host} has no port for the round: {why}"
-            self._feed(steps.MeshDone(action.token, ((self.id, text),)))
-            return
-        self._last_port = self._ports.worker_port
-        self._feed(steps.Reserved(action.token, port_of(self._ports.store), self._ports.worker_port))
+        self._feed(self._seating.reserve(action, self.host))
 
     async def _ask(self, question: steps.Ask) -> None:
         answer = await ask_port(question.address, question.port, self._pass, self.id)
@@ -355,20 +330,15 @@ class Node:
             self._feed(steps.Answered(question.conn, answer[0].apart))
 
     async def _test_mesh(self, action: steps.TestMesh) -> None:
-        unreachable = await test_mesh(action.seats, self.id, action.store_port, action.worker_port)
-        self._feed(steps.MeshDone(action.token, unreachable))
+        self._feed(await self._seating.test(action))
 
     def _deliver(self, formed: steps.Round) -> None:
-        store = None
-        if formed.rank == 0 and self._ports is not None:
-            self._ports.open_for_workers()
-            store = self._ports.store
+        store = self._seating.take(formed)
         where = self._around.explain(formed)
         if where:
             self.say(where)
         self._watch_seat(formed)
-        self._mesh.members = frozenset(seat.address for seat in formed.seats)
-        self._channel.expect(self._mesh.members)
+        self._channel.expect(self._seating.mesh.members)
         self._say(Notice(describe_round(formed), formed=formed))
         with self._changed:
             self.over, self.reason = False, ""
@@ -385,9 +355,9 @@ class Node:
             self._seat_watch = self._spawn(self._wait_for_cut(formed))
 
     async def _wait_for_cut(self, formed: steps.Round) -> None:
-        reason = await watch_seat(formed.own, formed.leader, self.terms.lost_after_s)
-        if reason:
-            self._feed(steps.Severed(formed.token, reason))
+        cut = await self._seating.wait_for_cut(formed)
+        if cut is not None:
+            self._feed(cut)
 
     def _end(self, ended: JobEnded) -> None:
         with self._changed:

@@ -58,6 +58,7 @@ EDGES = (
     "rendezvous/seek.py",
     "rendezvous/presence.py",
     "rendezvous/scout.py",
+    "rendezvous/seating.py",
     "rendezvous/sightings.py",
     "rendezvous/store.py",
     "rendezvous/surroundings.py",
