@@ -23,7 +23,7 @@ from avahi_gpu.rendezvous.core import BEAT_S, END_LOST_S
 from avahi_gpu.rendezvous.dealings import JobEnded, Keeper, Listener, Notice, Settings, describe_round
 from avahi_gpu.rendezvous.election import Candidate
 from avahi_gpu.rendezvous.environment import read_demand
-from avahi_gpu.rendezvous.mesh import Formed
+from avahi_gpu.rendezvous.mesh import Formed, claim_job
 from avahi_gpu.rendezvous.presence import Presence
 from avahi_gpu.rendezvous.proof import NotProven, Pass
 from avahi_gpu.rendezvous.record import encode_record
