@@ -36,6 +36,7 @@ def main() -> None:
         from avahi_gpu.cli.program import run  # takes a fifth of a second, or more on a busy machine
 
         code = run(sys.argv[1:])
+        sys.stdout.flush()  # at the exit it would be too late to say that it cannot be written
     except KeyboardInterrupt:
         code = tell_interruption()
     except OSError as error:

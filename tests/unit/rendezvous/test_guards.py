@@ -68,7 +68,7 @@ def go_on_without_the_leader(patch: pytest.MonkeyPatch) -> None:
 
 
 def go_on_without_a_member(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Leading, "left", lambda self, member, reason: None)
+    patch.setattr(Leading, "left", lambda self, member, reason, **_: None)
 
 
 def never_doubt_a_candidate(patch: pytest.MonkeyPatch) -> None:
