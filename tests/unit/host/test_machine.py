@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from avahi_gpu.errors import ChangeFailed, MalformedInput
 from avahi_gpu.files import service_file, txt
 from avahi_gpu.host import daemons, facts, node, nss, packages
+from avahi_gpu.host.facts import library_folders
 from avahi_gpu.host.system import System
 from avahi_gpu.model import FileState, NodeFacts
 
@@ -218,7 +219,7 @@ def test_any_os_release_is_read(text: str) -> None:
 
 def test_modules_are_looked_for_where_glibc_looks(system: System) -> None:
     state = FileState("/etc/nsswitch.conf", b"hosts: files ../../etc/passwd mymodule dns\n")
-    for folder in facts.library_folders("x86_64")[:1]:
+    for folder in library_folders("x86_64")[:1]:
         put(system, f"{folder}/libnss_mdns4_minimal.so.2", b"")
 
     found = facts.find_modules(system, state)
@@ -230,6 +231,6 @@ def test_modules_are_looked_for_where_glibc_looks(system: System) -> None:
 
 
 def test_the_folders_of_debian_and_of_others() -> None:
-    assert "/usr/lib/x86_64-linux-gnu" in facts.library_folders("x86_64")
-    assert "/usr/lib/aarch64-linux-gnu" in facts.library_folders("aarch64")
-    assert "/lib64" in facts.library_folders("x86_64")
+    assert "/usr/lib/x86_64-linux-gnu" in library_folders("x86_64")
+    assert "/usr/lib/aarch64-linux-gnu" in library_folders("aarch64")
+    assert "/lib64" in library_folders("x86_64")
