@@ -15,7 +15,8 @@ from avahi_gpu.rendezvous.core import BEAT_S, MOURN_S
 from avahi_gpu.rendezvous.node import END_S
 from avahi_gpu.rendezvous.roster import READY_LIMIT_S
 from avahi_gpu.rendezvous.terms import LOST_AFTER_S
-from tests.unit.rendezvous.scenario import formation_s, play, together
+from tests.unit.rendezvous.network import Host
+from tests.unit.rendezvous.scenario import Scenario, formation_s, play, together
 
 FIRST = int(os.environ.get("AVAHI_GPU_FIRST_LIFE", "0"))
 LIVES = int(os.environ.get("AVAHI_GPU_LIVES", "120"))
@@ -76,9 +77,7 @@ def test_no_round_begins_before_the_workers_of_a_lost_host_are_gone(who: str) ->
         life.watch.stop_s = 30.0
         formation_s(life, 3)
         life.lan.run(life.lan.now + life.random.uniform(5, 9))
-        leader = life.leader()
-        host = leader if who == "leader" else next(h for h in life.lan.hosts if h is not leader)
-        assert host is not None
+        host = pick(life, who)
         life.cut(host)
         formed = len(life.watch.formed)
         deadline = life.lan.now + LOST_AFTER_S + BEAT_S + END_S + 5
@@ -88,15 +87,20 @@ def test_no_round_begins_before_the_workers_of_a_lost_host_are_gone(who: str) ->
         assert not host.workers
 
 
+def pick(life: Scenario, who: str) -> Host:
+    """Return the leader's host, or another one that has a member."""
+    leader = life.leader()
+    assert leader is not None
+    return leader if who == "leader" else next(h for h in life.lan.hosts if h is not leader)
+
+
 def regroup_s(seed: int, who: str, how: str) -> float:
     """Return how long two of three take from a fault to the next round, their workers ending at once."""
     life = together(seed, 3, smallest=2)
     life.watch.stop_s = 0.0
     formation_s(life, 3)
     life.lan.run(life.lan.now + life.random.uniform(5, 9))
-    leader = life.leader()
-    host = leader if who == "leader" else next(h for h in life.lan.hosts if h is not leader)
-    assert host is not None
+    host = pick(life, who)
     (life.kill if how == "kill" else life.cut)(host)
     return formation_s(life, 2)
 
@@ -169,9 +173,7 @@ def test_workers_that_do_not_end_hold_up_the_others_only_so_long(who: str) -> No
         life = together(seed, 3, smallest=2)
         life.watch.collective = 1.0
         formation_s(life, 3)
-        leader = life.leader()
-        host = leader if who == "leader" else next(h for h in life.lan.hosts if h is not leader)
-        assert host is not None
+        host = pick(life, who)
         life.hang(host, 100.0)
         life.lan.run(life.lan.now + 1.0)
 
