@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from avahi_gpu.model import Fix, Verdict
+from avahi_gpu.model import Facts, Fix, Verdict
 
 
 @dataclass(frozen=True)
@@ -47,3 +47,9 @@ def skip(reason: str) -> Outcome:
 def unknown(reason: str, *, hint: str = "") -> Outcome:
     """The question could not be answered. Never a guess."""
     return Outcome("unknown", reason, hint=hint)
+
+
+def unread(facts: Facts, field: str, what: str) -> Outcome:
+    """Say that ``what`` could not be read, and why; ``field`` is a prober's name."""
+    why = facts.unread.get(field, "")
+    return unknown(f"{what} could not be read{f': {why}' if why else ''}")

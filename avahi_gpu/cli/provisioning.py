@@ -65,7 +65,9 @@ def set_up(system: System, order: Order) -> Result:
     python = find_python(system, order.python) if order.python is not None else None
 
     def read(known: Facts | None) -> Facts:
-        return read_facts(system, python=python, cluster=order.cluster, with_peers=False, known=known)
+        return read_facts(
+            system, python=python, cluster=order.cluster, with_peers=False, known=known, deep=False
+        )
 
     def judge(facts: Facts) -> list[Finding]:
         return setup_findings(facts, order.areas)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import platform
 import re
 from dataclasses import dataclass, replace
@@ -11,17 +12,24 @@ from avahi_gpu.errors import AvahiGpuError
 from avahi_gpu.files import config as configuration
 from avahi_gpu.files import nsswitch, service_file, txt
 from avahi_gpu.host import daemons, gpu, net, node, nss, packages
+from avahi_gpu.host.aside import aside
 from avahi_gpu.host.configuration import read_config
 from avahi_gpu.host.gpu import find_python
 from avahi_gpu.host.lan import read_lan
+from avahi_gpu.host.probers import Ground, read_all
 from avahi_gpu.host.system import System
 from avahi_gpu.model import (
     DEFAULT_CLUSTER,
     NODE_SERVICE,
     SERVICE_FILE,
+    DaemonFacts,
+    DaemonState,
     Facts,
     FileState,
     Gpu,
+    HostFacts,
+    NameFacts,
+    NetworkFacts,
     NodeFacts,
     Versions,
 )
@@ -53,13 +61,14 @@ def read_facts(
     with_peers: bool = True,
     wanted_peers: tuple[str, ...] = (),
     known: Facts | None = None,
+    deep: bool = True,
 ) -> Facts:
     """Return the facts of this machine. Not to be called where an event loop runs: see ``gather_facts``.
 
     ``python``: the environment whose torch counts. ``cluster``: the name to publish; None takes that of
     the configuration, else of the present service file. ``known``: facts read before, whose GPUs and versions
-    are taken over. Raises MalformedConfiguration where our own configuration is wrong, Misuse where the
-    Python that it names is none.
+    are taken over. ``deep``: with all probers, not setup's alone. Raises MalformedConfiguration where our own
+    configuration is wrong, Misuse where the Python that it names is none.
     """
     return asyncio.run(
         gather_facts(
@@ -69,6 +78,7 @@ def read_facts(
             with_peers=with_peers,
             wanted_peers=wanted_peers,
             known=known,
+            deep=deep,
         )
     )
 
@@ -81,19 +91,35 @@ async def gather_facts(
     with_peers: bool = True,
     wanted_peers: tuple[str, ...] = (),
     known: Facts | None = None,
+    deep: bool = True,
 ) -> Facts:
     """Do what ``read_facts`` says, in the running event loop."""
     config = read_config(system)
     python = python or (find_python(system, config.python) if config.python else None)
-    interfaces = await asyncio.to_thread(net.read_interfaces)
+    interfaces = await aside(net.read_interfaces)
     manager = packages.find_manager(system)
     hostname = platform.node()
-    lan, installed, hardware, kernel_name, enabled = await asyncio.gather(
-        read_lan(system, interfaces, with_peers=with_peers),
-        asyncio.to_thread(packages.read_installed, system, manager),
-        asyncio.to_thread(read_hardware, system, python, known),
-        asyncio.to_thread(nss.lookup, system, hostname),
-        asyncio.to_thread(daemons.read_enabled, system),
+    told: asyncio.Future[DaemonState] = asyncio.get_running_loop().create_future()
+    ground = Ground(
+        system=system,
+        interfaces=interfaces,
+        told=told,
+        nsswitch=system.read("/etc/nsswitch.conf", nsswitch.SIZE_MAX),
+        etc_hosts=system.read("/etc/hosts"),
+        resolv_conf=system.read("/etc/resolv.conf"),
+        avahi_conf=system.read(daemons.DEFAULT_CONFIG),
+        environment=dict(os.environ),
+        python=python,
+        wanted_peers=wanted_peers,
+        with_peers=with_peers,
+    )
+    lan, installed, hardware, kernel_name, enabled, readings = await asyncio.gather(
+        read_lan(system, interfaces, told, with_peers=with_peers),
+        aside(packages.read_installed, system, manager),
+        aside(read_hardware, system, python, known),
+        aside(nss.lookup, system, hostname),
+        aside(daemons.read_enabled, system),
+        read_all(ground, setup_only=not deep),
     )
     daemon = replace(
         lan.daemon,
@@ -112,11 +138,11 @@ async def gather_facts(
         packages=installed,
         machine_id=machine_id,
         # joined groups are read again: avahi-daemon may have joined while it was asked
-        interfaces=await asyncio.to_thread(net.read_interfaces),
+        interfaces=await aside(net.read_interfaces),
         daemon=daemon,
-        nsswitch=system.read("/etc/nsswitch.conf", nsswitch.SIZE_MAX),
-        etc_hosts=system.read("/etc/hosts"),
-        resolv_conf=system.read("/etc/resolv.conf"),
+        nsswitch=ground.nsswitch,
+        etc_hosts=ground.etc_hosts,
+        resolv_conf=ground.resolv_conf,
         avahi_conf=system.read(daemon.config_path),
         mdns_allow=system.read("/etc/mdns.allow"),
         service_file=system.read(SERVICE_FILE),
@@ -131,6 +157,11 @@ async def gather_facts(
         gpu_error=hardware.error,
         wanted_peers=wanted_peers,
         node_id=node.make_node_id(machine_id, hostname),
+        names=NameFacts(**readings.values.get("names", {})),
+        network=NetworkFacts(**readings.values.get("network", {})),
+        avahi=DaemonFacts(**readings.values.get("avahi", {})),
+        host=HostFacts(**readings.values.get("host", {})),
+        unread=readings.unread,
     )
     facts = replace(facts, nss_modules=find_modules(system, facts.nsswitch))
     wanted, error = _want_service_file(system, facts, cluster, config)

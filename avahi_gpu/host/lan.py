@@ -13,6 +13,7 @@ from avahi_gpu.avahi.names import SERVER_REGISTERING, avahi_missing
 from avahi_gpu.errors import BusError, BusUnavailable
 from avahi_gpu.files import txt
 from avahi_gpu.host import net, nss
+from avahi_gpu.host.aside import aside
 from avahi_gpu.host.system import System
 from avahi_gpu.model import NODE_SERVICE, DaemonState, Interface, Lookup, PeerFacts, Service
 
@@ -32,13 +33,39 @@ class LanFacts:
     peers: tuple[PeerFacts, ...] | None = None
 
 
-async def read_lan(system: System, interfaces: Sequence[Interface], *, with_peers: bool) -> LanFacts:
-    """Ask Avahi; never raises for a bus or a daemon that is not there. ``daemon.installed`` is not asked."""
+async def read_lan(
+    system: System,
+    interfaces: Sequence[Interface],
+    told: asyncio.Future[DaemonState],
+    *,
+    with_peers: bool,
+) -> LanFacts:
+    """Ask Avahi; never raises for a bus or a daemon that is not there. ``daemon.installed`` is not asked.
+
+    ``told`` gets the daemon's state as soon as it is known: others wait for it alone.
+    """
+    lan = LanFacts(DaemonState(installed=False, bus_reachable=False))
+    try:
+        lan = await _read_lan(system, interfaces, told, with_peers=with_peers)
+    finally:
+        if not told.done():
+            told.set_result(lan.daemon)
+    return lan
+
+
+async def _read_lan(
+    system: System,
+    interfaces: Sequence[Interface],
+    told: asyncio.Future[DaemonState],
+    *,
+    with_peers: bool,
+) -> LanFacts:
     try:
         async with connect(need_avahi=False) as avahi:
             daemon = DaemonState(installed=False, bus_reachable=True, on_bus=avahi.on_bus)
             try:
                 daemon = await _read_daemon(avahi)
+                told.set_result(daemon)
                 return await _read_services(avahi, daemon, system, interfaces, with_peers=with_peers)
             except BusError as fault:
                 return LanFacts(replace(daemon, bus_error=fault.message))
@@ -74,9 +101,7 @@ async def _read_services(
     *,
     with_peers: bool,
 ) -> LanFacts:
-    own_name = asyncio.ensure_future(
-        asyncio.to_thread(nss.lookup, system, f"{daemon.host_name}.{daemon.domain}")
-    )
+    own_name = asyncio.ensure_future(aside(nss.lookup, system, f"{daemon.host_name}.{daemon.domain}"))
     try:
         listing = await _list_nodes(avahi, interfaces, with_peers=with_peers)
         peers = await _read_peers(listing, system, interfaces) if with_peers else None
@@ -118,7 +143,7 @@ async def _read_peer(
 ) -> PeerFacts:
     async def look_up() -> Lookup:
         async with gate:
-            return await asyncio.to_thread(nss.lookup, system, service.host)
+            return await aside(nss.lookup, system, service.host)
 
     index = {i.index: i.name for i in interfaces}
     interface = index.get(service.interface)

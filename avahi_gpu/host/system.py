@@ -119,6 +119,13 @@ class System:
         except OSError:
             return ()
 
+    def read_link(self, path: str | Path) -> str:
+        """Return what a symbolic link says, '' where it is none or cannot be read. Never raises."""
+        try:
+            return str(self._inside(str(path)).readlink())
+        except OSError:
+            return ""
+
     # --- writing -----------------------------------------------------------------------------------------
 
     def write(

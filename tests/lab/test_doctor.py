@@ -2,53 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.lab.cluster import Cluster, cluster
+from tests.lab.doctoring import Diagnosis, doctor, set_up
 from tests.lab.host import Host
 
 NSSWITCH = "/etc/nsswitch.conf"
 SERVICE = "/etc/avahi/services/torch.service"
 CONF = "/etc/avahi/avahi-daemon.conf"
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """One run of ``avahi-gpu doctor --json``."""
-
-    exit_code: int
-    findings: dict[str, dict[str, Any]]
-    stderr: str
-
-    def of(self, verdict: str) -> list[str]:
-        return [id for id, f in self.findings.items() if f["verdict"] == verdict]
-
-    @property
-    def errors(self) -> list[str]:
-        return self.of("error")
-
-    def says(self, id: str) -> str:
-        finding = self.findings[id]
-        return " | ".join([finding["says"], *finding["evidence"]])
-
-
-def doctor(host: Host, *arguments: str, **options: Any) -> Diagnosis:
-    done = host.run(["avahi-gpu", "doctor", "--json", *arguments], timeout=90, **options)
-    assert "Traceback" not in done.stderr, done.stderr
-    envelope = json.loads(done.stdout)
-    assert envelope["exit_code"] == done.returncode
-    findings = {f["id"]: f for f in envelope["data"].get("findings", [])}
-    return Diagnosis(done.returncode, findings, done.stderr)
 
 
 def alone(host: Host, *arguments: str) -> Diagnosis:
@@ -59,11 +27,6 @@ def alone(host: Host, *arguments: str) -> Diagnosis:
 def mend(host: Host) -> Diagnosis:
     """Mend what is wrong with this machine."""
     return alone(host, "--fix", "--yes")
-
-
-def set_up(lab: Cluster) -> None:
-    with ThreadPoolExecutor(len(lab)) as together:
-        list(together.map(lambda h: h.run(["avahi-gpu", "setup", "--yes"], check=True, timeout=90), lab))
 
 
 @pytest.fixture(scope="module")

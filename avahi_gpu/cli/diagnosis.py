@@ -1,0 +1,200 @@
+"""What ``doctor`` does: read, judge, mend where asked to, and tell."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import io
+import os
+import pwd
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+import avahi_gpu.checks  # noqa: F401  registers them
+from avahi_gpu.changes.plan import plan_all, without
+from avahi_gpu.changes.provision import provision
+from avahi_gpu.checks.cluster import restrict_peers
+from avahi_gpu.checks.registry import all_checks, run_checks, select_checks
+from avahi_gpu.cli.consent import consent, demand_consent, demand_root
+from avahi_gpu.errors import AvahiGpuError, ChangeFailed, ExitCode, Misuse
+from avahi_gpu.host.facts import read_facts
+from avahi_gpu.host.gpu import find_python
+from avahi_gpu.host.system import System
+from avahi_gpu.model import Change, Facts, Finding
+from avahi_gpu.render.diff import show_changes
+from avahi_gpu.render.findings import findings_data, show_findings
+from avahi_gpu.render.report import make_report
+from avahi_gpu.render.text import console, printable
+from avahi_gpu.result import Result
+
+# avahi-daemon claims its host name, then its services, each in a second; twice that after a conflict
+SETTLE_S = 8.0
+SETTLE_AGAIN_S = 0.5
+UNSETTLED = ("error", "unknown")
+
+
+class Format(str, enum.Enum):
+    """How the findings are printed."""
+
+    text = "text"
+    json = "json"
+    nagios = "nagios"
+
+
+class FailOn(str, enum.Enum):
+    """Which findings make the exit code 1."""
+
+    warn = "warn"
+    error = "error"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the command line asks for."""
+
+    peers: tuple[str, ...]
+    only: tuple[str, ...]
+    ignore: tuple[str, ...]
+    fix: bool
+    yes: bool
+    format: Format
+    fail_on: FailOn
+    python: str | None
+    report: str | None
+
+    @property
+    def out(self) -> Console:
+        """Where words for people go: nowhere where a program reads."""
+        return console(None if self.format is Format.text else io.StringIO())
+
+
+def diagnose(system: System, order: Order) -> Result:
+    """Read, judge, mend where asked to, and tell. Raises what ends it early."""
+    _demand_sense(order)
+    doctor = Doctor(system, order)
+    facts = doctor.read(None)
+    findings = doctor.judge(facts)
+    show_findings(findings, order.out)
+    errors: tuple[AvahiGpuError, ...] = ()
+    if order.fix:
+        facts, findings, errors = doctor.mend(facts, findings)
+    if order.report is not None:
+        _write_report(system, order.report, make_report(findings, facts, _users()))
+        order.out.print(f"report: {order.report}")
+    verdicts = {"error"} if order.fail_on is FailOn.error else {"error", "warn"}
+    failed = bool(errors) or any(f.verdict in verdicts for f in findings)
+    code = ExitCode.FAILED if failed else ExitCode.FINE
+    return Result("doctor", findings_data(findings), code, errors)
+
+
+@dataclass(frozen=True)
+class Doctor:
+    """One run of the command: what it reads and asks is settled by the order."""
+
+    system: System
+    order: Order
+
+    def read(self, known: Facts | None) -> Facts:
+        """Read all that the questions need; ``known`` spares what does not change."""
+        order = self.order
+        ignored = set(select_checks(order.ignore))
+        asked = [c for c in select_checks(order.only) or all_checks() if c not in ignored]
+        return self._read(known, with_peers=any(c.area == "cluster" for c in asked) or bool(order.peers))
+
+    def read_this_machine(self, known: Facts | None) -> Facts:
+        """Read what fixes depend on: none asks for other nodes, and listening for them takes long."""
+        return self._read(known, with_peers=False)
+
+    def _read(self, known: Facts | None, *, with_peers: bool) -> Facts:
+        order = self.order
+        python = find_python(self.system, order.python) if order.python is not None else None
+        facts = read_facts(self.system, python=python, with_peers=with_peers, known=known)
+        return restrict_peers(facts, order.peers)
+
+    def judge(self, facts: Facts) -> list[Finding]:
+        """Answer what was asked for."""
+        return run_checks(facts, self.order.only, self.order.ignore)
+
+    def mend(
+        self, facts: Facts, findings: list[Finding]
+    ) -> tuple[Facts, list[Finding], tuple[AvahiGpuError, ...]]:
+        """Make the changes that the findings offer, ask again, and return what is true then."""
+        order = self.order
+        wanted, _ = plan_all(facts, self.judge)
+        if not wanted:
+            order.out.print("There is nothing that avahi-gpu could mend.")
+            return facts, findings, ()
+        demand_root(facts.is_root, "doctor --fix")
+        demand_consent(yes=order.yes, as_json=order.format is Format.json, command="doctor --fix")
+        order.out.print("\nThese changes are offered:")
+        show_changes(order.out, wanted, with_diffs=True)
+        if not order.yes and not consent("Make them?"):
+            order.out.print("nothing was changed")
+            return facts, findings, ()
+
+        def approve(step: Sequence[Change]) -> bool:
+            unseen = without(step, wanted)
+            if unseen:
+                order.out.print("What was done so far calls for more:")
+                show_changes(order.out, unseen, with_diffs=True)
+            return not unseen or order.yes or consent("Make these changes too?")
+
+        errors: tuple[AvahiGpuError, ...] = ()
+        try:
+            provision(
+                facts,
+                judge=self.judge,
+                read=self.read_this_machine,
+                approve=approve,
+                system=self.system,
+                made=[],
+                say=lambda text: order.out.print(f"… {printable(text)}"),
+            )
+        except ChangeFailed as fault:
+            errors = (fault,)
+        lasting = {f.id for f in findings if f.verdict in UNSETTLED and f.fix is None}
+        facts, findings = self._settled(facts, lasting, patience_s=0.0 if errors else SETTLE_S)
+        order.out.print("\nAsked again:")
+        show_findings(findings, order.out, brief=True)
+        return facts, findings, errors
+
+    def _settled(self, facts: Facts, lasting: set[str], patience_s: float) -> tuple[Facts, list[Finding]]:
+        """Read and judge until all is well but for ``lasting``, or the patience ends: daemons take time."""
+        deadline = time.monotonic() + patience_s
+        while True:
+            facts = self.read(facts)
+            findings = self.judge(facts)
+            wrong = any(f.verdict in UNSETTLED and f.id not in lasting for f in findings)
+            if not wrong or time.monotonic() >= deadline:
+                return facts, findings
+            time.sleep(SETTLE_AGAIN_S)
+
+
+def findings_of(system: System, order: Order) -> list[Finding]:
+    """Read the machine once and judge it."""
+    doctor = Doctor(system, order)
+    return doctor.judge(doctor.read(None))
+
+
+def _demand_sense(order: Order) -> None:
+    select_checks(order.ignore)  # a wrong name ends us before anything is read
+    if order.yes and not order.fix:
+        raise Misuse("--yes means nothing without --fix", "run: avahi-gpu doctor --fix --yes")
+    if order.report is not None and not Path(order.report).absolute().parent.is_dir():
+        raise Misuse(f"there is no folder for {order.report}", "name a file in a folder that exists")
+
+
+def _write_report(system: System, name: str, text: str) -> None:
+    system.write(Path(name).absolute(), text.encode())
+
+
+def _users() -> set[str]:
+    """Return the names of the people who may sit here."""
+    names = {os.environ.get(v, "") for v in ("USER", "LOGNAME", "SUDO_USER")}
+    with contextlib.suppress(KeyError):  # a container may run under a number without a name
+        names.add(pwd.getpwuid(os.getuid()).pw_name)
+    return names - {""}

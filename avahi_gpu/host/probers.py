@@ -1,0 +1,85 @@
+"""The table of probers: who reads which fact, and how long it may take.
+
+A prober is a coroutine function that takes a ``Ground`` and returns the value of one field of ``NameFacts``,
+``NetworkFacts``, ``DaemonFacts`` or ``HostFacts``; all of them run side by side. What takes longer than its
+deadline, or fails, leaves the field None and a reason in ``Facts.unread``: never a guess, never an end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from avahi_gpu.host import mdns_sockets
+from avahi_gpu.host.system import System
+from avahi_gpu.model import DaemonState, FileState, Interface
+
+FILES_S = 2.0  # reading /proc, /sys and /etc takes milliseconds; a hanging file system takes for ever
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What probers stand on."""
+
+    system: System
+    interfaces: tuple[Interface, ...]
+    told: asyncio.Future[DaemonState]  # by ``daemon``
+    nsswitch: FileState
+    etc_hosts: FileState
+    resolv_conf: FileState
+    avahi_conf: FileState  # of the usual path; the daemon's own may be another one
+    environment: Mapping[str, str]
+    python: str | None  # the environment whose torch counts
+    wanted_peers: tuple[str, ...] = ()
+    with_peers: bool = True
+
+    async def daemon(self) -> DaemonState:
+        """Wait for Avahi's own word and return it."""
+        return await asyncio.shield(self.told)  # a prober's deadline must not cancel what all wait for
+
+
+@dataclass(frozen=True)
+class Prober:
+    """One reader with its deadline in seconds. ``setup``: what setup needs to know too."""
+
+    read: Callable[[Ground], Awaitable[Any]]
+    within_s: float
+    setup: bool = False
+
+
+PROBERS: dict[str, Prober] = {
+    "network.mdns_sockets": Prober(mdns_sockets.read, FILES_S),
+}
+
+
+@dataclass(frozen=True)
+class Readings:
+    """What the probers found: area -> field -> value, and why other fields could not be read."""
+
+    values: dict[str, dict[str, Any]]
+    unread: dict[str, str]
+
+
+async def read_all(ground: Ground, *, setup_only: bool = False) -> Readings:
+    """Run the probers side by side; takes as long as the slowest, at most its deadline. Never raises."""
+    chosen = {name: p for name, p in PROBERS.items() if p.setup or not setup_only}
+    answers = await asyncio.gather(*(_read(prober, ground) for prober in chosen.values()))
+    values: dict[str, dict[str, Any]] = {}
+    unread: dict[str, str] = {}
+    for name, (value, why) in zip(chosen, answers, strict=True):
+        area, _, field = name.partition(".")
+        values.setdefault(area, {})[field] = value
+        if why:
+            unread[name] = why
+    return Readings(values, unread)
+
+
+async def _read(prober: Prober, ground: Ground) -> tuple[Any, str]:
+    try:
+        return await asyncio.wait_for(prober.read(ground), prober.within_s), ""
+    except asyncio.TimeoutError:
+        return None, f"no answer within {prober.within_s:g} s"
+    except Exception as fault:  # one reader's fault must not hide what the others read
+        return None, f"{type(fault).__name__}: {fault}"

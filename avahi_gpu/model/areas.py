@@ -1,0 +1,42 @@
+"""What the probers read, by area. A field is None where it was not read: ``Facts.unread`` tells why.
+
+Each field has one prober in ``host/probers.py`` under the name ``area.field``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class NameFacts:
+    """Names: the name servers and what glibc's modules do."""
+
+
+@dataclass(frozen=True)
+class MdnsSocket:
+    """A socket on UDP port 5353. ``pid`` None: of a process of another user, or in another container."""
+
+    family: int  # 4 or 6
+    address: str
+    inode: int
+    uid: int
+    pid: int | None = None
+    program: str = ""  # comm of the process
+
+
+@dataclass(frozen=True)
+class NetworkFacts:
+    """The network: who shares mDNS's port, what the firewall lets through, who hears whom."""
+
+    mdns_sockets: tuple[MdnsSocket, ...] | None = None
+
+
+@dataclass(frozen=True)
+class DaemonFacts:
+    """avahi-daemon: its log, its service files, what it really publishes and on which interfaces."""
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """The host: what it runs in, its clock, memory, ports, environment."""

@@ -1,0 +1,108 @@
+"""The machine as read: what every check may ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from avahi_gpu.model.areas import DaemonFacts, HostFacts, NameFacts, NetworkFacts
+from avahi_gpu.model.words import DEFAULT_PORT, Gpu, Interface, Service, Versions
+
+
+@dataclass(frozen=True)
+class FileState:
+    """A file as found. ``content`` is None where it is missing or unreadable; ``error`` says which."""
+
+    path: str
+    content: bytes | None
+    mode: int | None = None  # permission bits
+    uid: int | None = None
+    gid: int | None = None
+    link_target: str | None = None  # where it is a symbolic link, fully resolved
+    writable: bool = True  # the file, or the folder that would hold it, can be changed
+    error: str = ""
+
+    @property
+    def exists(self) -> bool:
+        return self.content is not None or self.mode is not None
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """What glibc answered for a name, in a process of its own, and how long it took."""
+
+    name: str
+    addresses: tuple[str, ...]
+    elapsed_s: float
+    error: str = ""  # '' where it resolved; else glibc's words, or "timeout"
+
+
+@dataclass(frozen=True)
+class DaemonState:
+    """avahi-daemon as seen from outside it."""
+
+    installed: bool
+    bus_reachable: bool
+    bus_error: str = ""
+    on_bus: bool = False  # owns org.freedesktop.Avahi
+    pid: int | None = None
+    version: str = ""
+    server_state: int | None = None  # 0 invalid, 1 registering, 2 running, 3 collision, 4 failure
+    host_name: str = ""  # the name it publishes, without .local
+    domain: str = ""
+    config_path: str = "/etc/avahi/avahi-daemon.conf"
+    enabled: bool | None = None  # systemd starts it at boot; None: no systemd, or it did not tell
+
+
+@dataclass(frozen=True)
+class PeerFacts:
+    """One other node, asked in every way: what Avahi lists and resolves, what glibc says, who answers."""
+
+    name: str  # instance name
+    host: str  # gpu-node-2.local; '' where Avahi did not resolve it
+    address: str | None
+    interface: str | None
+    resolve_error: str = ""
+    glibc: Lookup | None = None  # None: not asked
+    alive: bool | None = None
+    id: str = ""
+    port: int = DEFAULT_PORT
+    versions: Versions = field(default_factory=Versions)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that a check may ask, read once by ``host.facts``. None: could not be read, never a guess."""
+
+    hostname: str
+    is_root: bool
+    init: Literal["systemd", "other"]  # what PID 1 is
+    distribution: str  # ID of /etc/os-release: debian, ubuntu, fedora, …
+    package_manager: str | None  # apt, dnf, pacman, zypper
+    packages: dict[str, bool | None]  # name -> installed; None: not known
+    machine_id: str
+    interfaces: tuple[Interface, ...]
+    daemon: DaemonState
+    nsswitch: FileState
+    etc_hosts: FileState
+    resolv_conf: FileState
+    avahi_conf: FileState
+    mdns_allow: FileState
+    service_file: FileState  # /etc/avahi/services/torch.service
+    wanted_service_file: bytes | None  # what setup would write now; None where it cannot be rendered
+    nss_modules: dict[str, bool]  # module name on the hosts line or wanted by us -> found on disk
+    own_service: tuple[Service, ...] | None  # our _torch._tcp as Avahi lists it on this host
+    own_name: Lookup | None  # <published name>.local through glibc
+    kernel_name: Lookup | None  # the bare host name through glibc (the 127.0.1.1 trap)
+    peers: tuple[PeerFacts, ...] | None  # other nodes; None: not looked for
+    gpus: tuple[Gpu, ...] | None
+    versions: Versions
+    gpu_error: str = ""  # why the GPUs could not be read, '' where that is normal
+    wanted_peers: tuple[str, ...] = ()  # names of nodes that the user said must be there
+    wanted_service_error: str = ""  # why wanted_service_file is None
+    node_id: str = ""  # what we publish as our id; '' without a machine id
+    names: NameFacts = field(default_factory=NameFacts)
+    network: NetworkFacts = field(default_factory=NetworkFacts)
+    avahi: DaemonFacts = field(default_factory=DaemonFacts)
+    host: HostFacts = field(default_factory=HostFacts)
+    unread: dict[str, str] = field(default_factory=dict)  # "network.mdns_sockets" -> why it could not be read

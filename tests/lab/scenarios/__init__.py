@@ -1,0 +1,8 @@
+"""Faults that real people met, each broken for real on the lab; see ``scenario.py``."""
+
+from __future__ import annotations
+
+from tests.lab.scenarios import names
+from tests.lab.scenarios.scenario import Scenario
+
+ALL: tuple[Scenario, ...] = (*names.SCENARIOS,)

@@ -1,0 +1,99 @@
+"""Every fault of docs/field-reports.md, broken for real: the doctor names the one cause and mends it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.lab.cluster import Cluster, cluster
+from tests.lab.doctoring import doctor, set_up, together_on
+from tests.lab.host import Host
+from tests.lab.scenarios import ALL
+from tests.lab.scenarios.scenario import Scenario
+
+# what a daemon or the loader writes there by itself
+NOT_OURS = ("/etc/ld.so.cache",)
+
+
+@dataclass
+class Ward:
+    """A cluster, and whether it is known to be healthy since it was last touched."""
+
+    lab: Cluster
+    healthy: bool = False
+
+    def prove_healthy(self, host: Host) -> None:
+        found = doctor(host, "--fail-on", "warn")
+        assert found.exit_code == 0, found.tell()
+        self.healthy = True
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left() -> None:
+    """Not asked here: hosts that are booted anew are new processes of ours."""
+
+
+@pytest.fixture(scope="module")
+def ward() -> Iterator[Ward]:
+    with cluster(3) as lab:
+        set_up(lab, forget=True)
+        yield Ward(lab)
+
+
+def state_of(host: Host) -> dict[str, tuple[str, int]]:
+    """Return path -> (digest or link target, mode) of everything in /etc, and the firewall's rules."""
+    top = host.path("/etc")
+    state: dict[str, tuple[str, int]] = {}
+    for folder, _, names in os.walk(top):
+        for name in names:
+            file = Path(folder) / name
+            shown = "/etc/" + str(file.relative_to(top))
+            status = file.lstat()
+            link = stat.S_ISLNK(status.st_mode)
+            if shown not in NOT_OURS and (link or stat.S_ISREG(status.st_mode)):
+                content = str(file.readlink()).encode() if link else file.read_bytes()
+                state[shown] = (hashlib.sha256(content).hexdigest(), status.st_mode)
+    rules = host.run(["nft", "list", "ruleset"]).stdout
+    return {**state, "nft": (rules, 0)}
+
+
+def make_well_again(ward: Ward, scenario: Scenario) -> None:
+    """Boot what was broken anew, and mend what is outside the hosts."""
+    hosts = [ward.lab[n] for n in scenario.touches]
+    scenario.heals(ward.lab)
+    for host in hosts:
+        host.kill()
+    together_on(hosts, ward.lab.power_on)
+    set_up(hosts, forget=True)
+
+
+@pytest.mark.parametrize("scenario", ALL, ids=lambda s: f"{s.entry}-{s.name}")
+def test_the_doctor_names_the_cause(scenario: Scenario, ward: Ward) -> None:
+    host = ward.lab[scenario.on]
+    if not ward.healthy:
+        ward.prove_healthy(host)
+    ward.healthy = False
+    try:
+        scenario.breaks(ward.lab)
+        found = doctor(host, *scenario.ask, env=scenario.env)
+
+        assert (found.exit_code, found.errors) == (1, [scenario.finding, *scenario.also]), found.tell()
+        if scenario.mends:
+            broken = state_of(host)
+            mended = doctor(host, *scenario.ask, "--fix", "--yes", env=scenario.env)
+            assert (mended.exit_code, mended.errors) == (0, []), mended.tell()
+            host.run(["avahi-gpu", "undo", "--yes"], check=True, timeout=90)
+            assert state_of(host) == broken
+    finally:
+        make_well_again(ward, scenario)
+    ward.prove_healthy(host)
+
+
+def test_every_scenario_has_a_name_of_its_own() -> None:
+    assert len({s.name for s in ALL}) == len(ALL)
