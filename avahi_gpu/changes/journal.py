@@ -8,10 +8,14 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+
+import msgspec
 
 from avahi_gpu.changes.record import (
     Before,
@@ -20,31 +24,38 @@ from avahi_gpu.changes.record import (
     FolderRecord,
     Record,
     Restore,
+    Reversal,
+    ReversalRecord,
+    Step,
     Unwinding,
     decode_records,
     digest,
     encode_record,
+    last_run,
     unwind,
 )
 from avahi_gpu.errors import AvahiGpuError, ChangeFailed
 from avahi_gpu.host import packages
 from avahi_gpu.host.system import System
-from avahi_gpu.model import STATE_FOLDER, Change
+from avahi_gpu.model import HANDLE, STATE_FOLDER, Change
 
 JOURNAL = STATE_FOLDER / "journal"
 STATE_MODE = 0o700
 # not beside the journal: undo removes that folder, and a lock must outlive what it guards
 LOCK = "/run/avahi-gpu.lock"
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+COMMAND_S = 20.0  # firewall-cmd and netplan take seconds on a slow machine; none of them waits for anybody
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Undone:
-    """What ``undo`` did. ``failed``: why a file could not be put back."""
+    """What ``undo`` did. ``failed``: why a step could not be taken; ``gone``: what was no longer in force."""
 
-    restored: tuple[Restore, ...]
+    restored: tuple[Step, ...]
     kept: tuple[str, ...]
+    gone: tuple[CommandRecord, ...]
     left_folders: tuple[str, ...]
     failed: tuple[AvahiGpuError, ...]
 
@@ -68,24 +79,28 @@ def locked(system: System) -> Iterator[None]:
         os.close(handle)
 
 
-def apply(changes: Sequence[Change], system: System, say: Say = lambda _: None) -> list[Change]:
+def apply(
+    changes: Sequence[Change], system: System, say: Say = lambda _: None, run: str = ""
+) -> list[Change]:
     """Make the changes in their order and return those made. Raises ChangeFailed at the first that fails.
 
-    What was made before a failure stays, and is in the journal. Call it inside ``locked``.
+    What was made before a failure stays, and is in the journal as of ``run``. Call it inside ``locked``.
     """
     made: list[Change] = []
     for change in changes:
         say(change.title)
         try:
             if change.kind == "file":
-                _change_file(change, system)
+                _change_file(change, system, run)
             elif change.kind == "package":
-                _record(CommandRecord(change.kind, change.title, change.argv), system)
+                _record(CommandRecord(change.kind, change.title, change.argv, run=run), system)
                 packages.install(system, change.argv, say)
+            elif change.kind == "command":
+                _run_command(change, system, run)
             else:
-                _run_daemon(change, system)
+                _run_daemon(change, system, run)
         except AvahiGpuError as fault:
-            done = f"done before it: {'; '.join(c.title for c in made)}; avahi-gpu undo takes it back"
+            done = f"done before it: {'; '.join(c.title for c in made)}; avahi-gpu undo --last takes it back"
             raise ChangeFailed(
                 f"could not {change.title}: {fault.message}",
                 ". ".join(part for part in (fault.hint, done if made else "") if part),
@@ -102,36 +117,51 @@ def read_journal(system: System) -> tuple[list[Record], list[int]]:
     return decode_records(state.content or b"")
 
 
-def plan_undo(system: System) -> Unwinding:
-    """Return what undoing would come to now."""
-    return unwind(read_journal(system)[0], system.read)
+def plan_undo(system: System, *, last: bool = False) -> Unwinding:
+    """Return what undoing would come to now; with ``last`` that of the last run alone."""
+    records = read_journal(system)[0]
+    return unwind(records, system.read, last_run(records) if last else None)
 
 
 def undo(unwinding: Unwinding, system: System, say: Say = lambda _: None) -> Undone:
-    """Put back what ``plan_undo`` told, going on where one file fails. Call it inside ``locked``."""
+    """Put back what ``plan_undo`` told, going on where one step fails. Call it inside ``locked``."""
     failed: list[AvahiGpuError] = []
-    restored: list[Restore] = []
+    restored: list[Step] = []
+    stuck: list[CommandRecord] = []
     kept = list(unwinding.kept)
-    for restore in unwinding.restores:
-        if system.read(restore.path).content != restore.current:
-            kept.append(restore.path)  # edited while we were asking
+    gone: list[CommandRecord] = []
+    for step in unwinding.steps:
+        if isinstance(step, Restore) and system.read(step.path).content != step.current:
+            kept.append(step.path)  # edited while we were asking
             continue
-        say(restore.change.title)
+        if isinstance(step, Reversal) and not _in_force(step.record, system):
+            gone.append(step.record)
+            continue
+        say(step.change.title)
         try:
-            _put_back(restore, system)
+            if isinstance(step, Restore):
+                _put_back(step, system)
+            else:
+                _take_back(step.record, system)
         except ChangeFailed as fault:
+            if isinstance(step, Reversal) and not step.record.done:
+                gone.append(step.record)  # a crash kept us from knowing, and there is nothing to take back
+                continue
             failed.append(fault)
+            if isinstance(step, Reversal):
+                stuck.append(step.record)
         else:
-            restored.append(restore)
+            restored.append(step)
     for record in read_journal(system)[0]:
         if isinstance(record, FileRecord):
             system.sweep(record.path)
     left_folders = [path for path in unwinding.folders if not system.remove_folder(path)]
-    _close_journal(system, {r.path for r in restored}, left_folders)
-    return Undone(tuple(restored), tuple(kept), tuple(left_folders), tuple(failed))
+    paths = {s.path for s in restored if isinstance(s, Restore)}
+    _close_journal(system, unwinding.runs, paths, left_folders, stuck)
+    return Undone(tuple(restored), tuple(kept), tuple(gone), tuple(left_folders), tuple(failed))
 
 
-def _change_file(change: Change, system: System) -> None:
+def _change_file(change: Change, system: System, run: str) -> None:
     state = system.read(change.path)
     if state.exists and state.content is None:
         raise ChangeFailed(f"cannot read {change.path}: {state.error}")
@@ -143,28 +173,78 @@ def _change_file(change: Change, system: System) -> None:
         )
     before = Before(state.content, state.mode or 0, state.uid or 0, state.gid or 0)
     if state.content is None:
-        _make_folder(PurePosixPath(state.link_target or change.path).parent, system)
+        _make_folder(PurePosixPath(state.link_target or change.path).parent, system, run)
     # the file behind a link, not the link: undo must not take the user's link for a file of ours
     real = state.link_target or change.path
-    _record(FileRecord(real, before, digest(change.content)), system)
+    _record(FileRecord(real, before, digest(change.content), run=run), system)
     if change.content is None:
         system.remove(change.path)
     else:
         system.write(change.path, change.content, change.mode)
 
 
-def _make_folder(folder: PurePosixPath, system: System) -> None:
+def _make_folder(folder: PurePosixPath, system: System, run: str) -> None:
     missing: list[PurePosixPath] = []
     while not system.is_folder(folder):
         missing.append(folder)
         folder = folder.parent
     for one in reversed(missing):
-        _record(FolderRecord(str(one)), system)
+        _record(FolderRecord(str(one), run=run), system)
         system.make_folder(one)
 
 
-def _run_daemon(change: Change, system: System) -> None:
-    _record(CommandRecord(change.kind, change.title, change.argv), system)
+def _run_command(change: Change, system: System, run: str) -> None:
+    boot = _boot_id(system) if change.until_boot else ""
+    record = CommandRecord(
+        change.kind,
+        change.title,
+        change.argv,
+        run=run,
+        undo=change.undo,
+        verify=change.verify,
+        boot=boot,
+    )
+    _record(record, system)
+    done = system.run(change.argv, COMMAND_S)
+    if not done.ok:
+        raise ChangeFailed(f"{shlex.join(change.argv)}: {done.reason}")
+    handles = re.findall(r"# handle (\d+)", done.stdout) if HANDLE in change.undo else []
+    undo = tuple(handles[-1] if handles and word == HANDLE else word for word in change.undo)
+    record = msgspec.structs.replace(record, undo=undo, done=True)
+    if change.undo:
+        _record(record, system)
+    if change.verify and not (seen := system.run(change.verify, COMMAND_S)).ok:
+        if change.undo:
+            _take_back(record, system)
+        raise ChangeFailed(
+            f"{shlex.join(change.argv)} ended well, and changed nothing: "
+            f"{shlex.join(change.verify)} says {seen.reason}"
+        )
+
+
+def _in_force(record: CommandRecord, system: System) -> bool:
+    """Return whether what a command did is still there, as far as anybody can tell."""
+    if record.boot and record.boot != _boot_id(system):
+        return False
+    return not record.verify or system.run(record.verify, COMMAND_S).ok
+
+
+def _take_back(record: CommandRecord, system: System) -> None:
+    line = shlex.join(record.undo)
+    if HANDLE in record.undo:
+        raise ChangeFailed(f"nobody knows the rule of: {shlex.join(record.argv)}", "take it back by hand")
+    done = system.run(record.undo, COMMAND_S)
+    if not done.ok:
+        raise ChangeFailed(f"could not take back: {record.title}: {done.reason}", f"do it by hand: {line}")
+    _record(ReversalRecord(record.argv, run=record.run), system)
+
+
+def _boot_id(system: System) -> str:
+    return (system.read(BOOT_ID).content or b"").decode("ascii", "replace").strip()
+
+
+def _run_daemon(change: Change, system: System, run: str) -> None:
+    _record(CommandRecord(change.kind, change.title, change.argv, run=run), system)
     done = system.start_daemon(change.argv)
     if not done.ok:
         raise ChangeFailed(
@@ -188,15 +268,29 @@ def _put_back(restore: Restore, system: System) -> None:
         system.write(restore.path, before.content, before.mode, before.uid, before.gid)
 
 
-def _close_journal(system: System, restored: set[str], left_folders: Sequence[str]) -> None:
-    """Keep in the journal only what could not be undone; without any, remove it and its folder."""
+def _close_journal(
+    system: System,
+    runs: frozenset[str],
+    restored: set[str],
+    left_folders: Sequence[str],
+    stuck: Sequence[CommandRecord],
+) -> None:
+    """Keep of these runs only what could not be undone; in a journal without any record, remove it."""
     records, _ = read_journal(system)
-    still = unwind(records, system.read)
+    ours = [r for r in records if r.run in runs]
+    still = unwind(ours, system.read)
     open_paths = {*still.kept, *(r.path for r in still.restores)} - restored
-    remaining: list[Record] = [r for r in records if isinstance(r, FileRecord) and r.path in open_paths]
+    waits = any(isinstance(r, FileRecord) and r.path in open_paths for r in ours)
+    remaining = [
+        r
+        for r in records
+        if r.run not in runs
+        or (isinstance(r, FileRecord) and r.path in open_paths)
+        or (isinstance(r, FolderRecord) and r.path in left_folders and waits)
+        or r in stuck
+    ]
     if remaining:
-        folders = [r for r in records if isinstance(r, FolderRecord) and r.path in left_folders]
-        system.write(JOURNAL, b"".join(encode_record(r) for r in (*folders, *remaining)), 0o600)
+        system.write(JOURNAL, b"".join(encode_record(r) for r in remaining), 0o600)
     else:
         system.remove(JOURNAL)
         system.remove_folder(STATE_FOLDER)

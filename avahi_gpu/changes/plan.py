@@ -10,8 +10,9 @@ from avahi_gpu.model import Change, ChangeKind, DaemonState, Facts, FileState, F
 
 Judge = Callable[[Facts], Sequence[Finding]]
 
-# packages bring files along, and a daemon reads its files when it starts
-ORDER: tuple[ChangeKind, ...] = ("package", "file", "daemon")
+# packages bring files along, commands may load files (netplan apply), and a daemon reads its files and looks
+# at the network when it starts
+ORDER: tuple[ChangeKind, ...] = ("package", "file", "command", "daemon")
 MAX_ROUNDS = 8  # of foresight: as deep as one cause can hide another
 RUNNING = 2  # Avahi's state of a server that has its name (avahi-common/defs.h)
 
@@ -19,16 +20,17 @@ _RESTARTS = (("systemctl", "restart"), ("systemctl", "reload"), ("avahi-daemon",
 
 
 def plan(findings: Iterable[Finding]) -> list[Change]:
-    """Return the changes that the findings' fixes hold: packages, then files, then daemons.
+    """Return the changes that the findings' fixes hold: packages, then files, then commands, then daemons.
 
-    Packages of one manager become one installation, a file is changed once (the first fix wins), and a daemon
-    that is to be started is not restarted as well: it reads its files when it starts.
+    Packages of one manager become one installation, a file is changed once (the first fix wins), a command is
+    run once, and a daemon that is to be started is not restarted as well: it reads its files when it starts.
     """
     fixes = [f.fix for f in findings if f.fix is not None and f.verdict in ("warn", "error")]
     changes = [change for fix in fixes for change in fix.changes]
     packages = [c for c in changes if c.kind == "package"]
     files = [c for c in changes if c.kind == "file"]
-    return [*_merge_packages(packages), *_each_once(files), *_daemons(fixes)]
+    commands = [c for c in changes if c.kind == "command"]
+    return [*_merge_packages(packages), *_each_once(files), *without(commands, ()), *_daemons(fixes)]
 
 
 def next_step(changes: Sequence[Change]) -> list[Change]:
@@ -58,8 +60,12 @@ def plan_all(facts: Facts, judge: Judge) -> tuple[list[Change], Facts]:
 
 
 def without(changes: Iterable[Change], known: Sequence[Change]) -> list[Change]:
-    """Return the changes that are not among ``known``."""
-    return [c for c in changes if not any(same(c, k) for k in known)]
+    """Return the changes that are not among ``known``, each once."""
+    new: list[Change] = []
+    for change in changes:
+        if not any(same(change, other) for other in (*known, *new)):
+            new.append(change)
+    return new
 
 
 def foresee(facts: Facts, changes: Iterable[Change]) -> Facts:
@@ -69,8 +75,9 @@ def foresee(facts: Facts, changes: Iterable[Change]) -> Facts:
             facts = _foresee_file(facts, change)
         elif change.kind == "package":
             facts = _foresee_packages(facts, change.argv)
-        else:
+        elif change.kind == "daemon":
             facts = replace(facts, daemon=_foresee_daemon(facts.daemon, change.argv))
+        # what a command leads to nobody foresees: what it brings to light is asked for on its own
     return facts
 
 

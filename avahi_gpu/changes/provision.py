@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
 
 from avahi_gpu.changes import journal
 from avahi_gpu.changes.plan import Judge, next_step, plan, without
@@ -12,7 +13,7 @@ from avahi_gpu.model import Change, Facts
 MAX_STEPS = 8  # packages, files and daemons, each again where one brought the next to light
 
 Read = Callable[[Facts], Facts]
-Approve = Callable[[Sequence[Change]], bool]
+Approve = Callable[[Sequence[Change]], "Sequence[Change] | None"]
 Say = Callable[[str], None]
 
 
@@ -24,22 +25,28 @@ def provision(
     approve: Approve,
     system: System,
     made: list[Change],
+    command: str,
     say: Say = lambda _: None,
 ) -> Facts:
     """Make what the findings of ``judge`` ask for until they ask for nothing new; return the last facts.
 
     ``read`` gets the facts before a step and returns those after it. ``approve`` is asked before each step
-    with its changes, and ends the work where it says no. What was made is added to ``made``, which is right
-    also where this raises ChangeFailed. A package may write the very file that was to be changed next, so
-    nothing is done from an old plan.
+    with its changes, and returns those that may be made; None ends the work. What was made is added to
+    ``made``, which is right also where this raises ChangeFailed. A package may write the very file that was
+    to be changed next, so nothing is done from an old plan. ``command`` names the run in the journal.
     """
+    run = f"{command} {datetime.now(timezone.utc).isoformat()}"  # two runs never share a microsecond
+    refused: list[Change] = []
     with journal.locked(system):
         for _ in range(MAX_STEPS):
             # what was made and is asked for again did not help: a finding will say so
-            step = next_step(without(plan(judge(facts)), made))
-            if not step or not approve(step):
+            step = next_step(without(plan(judge(facts)), [*made, *refused]))
+            approved = approve(step) if step else None
+            if approved is None:
                 break
-            for change in step:
-                made += journal.apply([change], system, say)
-            facts = read(facts)
+            refused += without(step, approved)
+            for change in approved:
+                made += journal.apply([change], system, say, run)
+            if approved:
+                facts = read(facts)
     return facts

@@ -1,8 +1,13 @@
-"""The lines of the journal, and what undoing them comes to. Pure."""
+"""The lines of the journal, and what undoing them comes to. Pure.
+
+Each record names the run of ``setup`` or ``doctor --fix`` that it is of, '' in journals from before runs had
+names.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -29,6 +34,7 @@ class FileRecord(msgspec.Struct, frozen=True, tag="file", tag_field="kind"):
     before: Before
     after: str
     version: int = RECORD_VERSION
+    run: str = ""
 
 
 class FolderRecord(msgspec.Struct, frozen=True, tag="folder", tag_field="kind"):
@@ -36,18 +42,36 @@ class FolderRecord(msgspec.Struct, frozen=True, tag="folder", tag_field="kind"):
 
     path: str
     version: int = RECORD_VERSION
+    run: str = ""
 
 
 class CommandRecord(msgspec.Struct, frozen=True, tag="command", tag_field="kind"):
-    """Packages were installed or a daemon was started: undo leaves that and says so."""
+    """A program was, or was about to be, run: undo runs ``undo``, or leaves what it did and says so.
 
-    change: str  # the kind of the change: package or daemon
+    Without ``undo``: packages were installed, a daemon was started. With it there are two records, before and
+    after the program ran; the second one is ``done``, and its ``undo`` is the one that counts.
+    """
+
+    change: str  # the kind of the change: package, command or daemon
     title: str
     argv: tuple[str, ...]
     version: int = RECORD_VERSION
+    run: str = ""
+    undo: tuple[str, ...] = ()
+    verify: tuple[str, ...] = ()
+    boot: str = ""  # the id of the boot with which it ends, '' where it lasts
+    done: bool = False
 
 
-Record = FileRecord | FolderRecord | CommandRecord
+class ReversalRecord(msgspec.Struct, frozen=True, tag="reversal", tag_field="kind"):
+    """What a done command did was taken back: an undo that is cut short does not do it twice."""
+
+    argv: tuple[str, ...]  # of the command
+    version: int = RECORD_VERSION
+    run: str = ""
+
+
+Record = FileRecord | FolderRecord | CommandRecord | ReversalRecord
 
 
 @dataclass(frozen=True)
@@ -66,14 +90,33 @@ class Restore:
 
 
 @dataclass(frozen=True)
-class Unwinding:
-    """What undoing a journal comes to."""
+class Reversal:
+    """What one command did, to be taken back."""
 
-    restores: tuple[Restore, ...]
+    record: CommandRecord
+
+    @property
+    def change(self) -> Change:
+        """The same as a change, for people."""
+        return Change("command", f"take back: {self.record.title}", argv=self.record.undo)
+
+
+Step = Restore | Reversal
+
+
+@dataclass(frozen=True)
+class Unwinding:
+    """What undoing a journal, or one run of it, comes to."""
+
+    steps: tuple[Step, ...]  # the latest change first
     kept: tuple[str, ...]  # paths that somebody edited since: left alone
     folders: tuple[str, ...]  # made by us, innermost first
     stays: tuple[CommandRecord, ...]
-    remaining: tuple[Record, ...]  # what the journal is to hold afterwards
+    runs: frozenset[str]  # whose records these are
+
+    @property
+    def restores(self) -> tuple[Restore, ...]:
+        return tuple(s for s in self.steps if isinstance(s, Restore))
 
 
 def digest(content: bytes | None) -> str:
@@ -108,31 +151,68 @@ def decode_records(content: bytes) -> tuple[list[Record], list[int]]:
     return records, broken
 
 
-def unwind(records: Sequence[Record], read: Callable[[str], FileState]) -> Unwinding:
-    """Walk the journal backwards and return what brings every file to where it was before the first record.
+def last_run(records: Sequence[Record]) -> str | None:
+    """Return the run of the latest record, None in an empty journal."""
+    return records[-1].run if records else None
 
-    A file that is neither as we left it nor as it was before has been edited since: it is kept. One that is
-    missing may come back: nobody's work is lost by that.
+
+def unwind(records: Sequence[Record], read: Callable[[str], FileState], run: str | None = None) -> Unwinding:
+    """Walk the journal backwards and return what brings the machine to where it was before the first record.
+
+    With ``run`` the records of that run alone count. A file that is neither as we left it nor as it was
+    before has been edited since: it is kept. One that is missing may come back: nobody's work is lost.
     """
-    restores: list[Restore] = []
+    records = [r for r in records if run is None or r.run == run]
+    steps: list[Step] = []
     kept: list[str] = []
     files = [r for r in records if isinstance(r, FileRecord)]
-    for path in dict.fromkeys(r.path for r in reversed(files)):
+    commands = iter(_open_commands(records))
+    awaited = next(commands, None)
+    seen: set[str] = set()
+    for record in reversed(records):
+        if isinstance(record, CommandRecord) and record is awaited:
+            steps.append(Reversal(record))
+            awaited = next(commands, None)
+        if not isinstance(record, FileRecord) or record.path in seen:
+            continue
+        path = record.path
+        seen.add(path)
         state = read(path)
         current = Before(state.content, state.mode or 0)
         target = _walk_back(current, [r for r in files if r.path == path])
         if target is None or (state.exists and state.content is None):
             kept.append(path)
         elif not _same(current, target):
-            restores.append(Restore(path, target, state.content))
+            steps.append(Restore(path, target, state.content))
     folders = [r.path for r in reversed(records) if isinstance(r, FolderRecord)]
     return Unwinding(
-        tuple(restores),
+        tuple(steps),
         tuple(kept),
         tuple(dict.fromkeys(folders)),
-        tuple(r for r in records if isinstance(r, CommandRecord)),
-        tuple(r for r in records if isinstance(r, FileRecord) and r.path in kept),
+        tuple(r for r in records if isinstance(r, CommandRecord) and not r.undo),
+        frozenset(r.run for r in records),
     )
+
+
+def _open_commands(records: Sequence[Record]) -> list[CommandRecord]:
+    """Return the commands that are to be taken back, the latest first, each by its latest record."""
+    opened: list[CommandRecord] = []
+    told: Counter[tuple[str, ...]] = Counter()  # done records whose first one has not been met yet
+    reversed_already: Counter[tuple[str, ...]] = Counter()
+    for record in reversed(records):
+        if isinstance(record, ReversalRecord):
+            reversed_already[record.argv] += 1
+        elif isinstance(record, CommandRecord) and record.undo:
+            if record.done:
+                told[record.argv] += 1
+            elif told[record.argv]:
+                told[record.argv] -= 1
+                continue
+            if reversed_already[record.argv]:
+                reversed_already[record.argv] -= 1
+            else:
+                opened.append(record)
+    return opened
 
 
 def _walk_back(current: Before, records: Sequence[FileRecord]) -> Before | None:

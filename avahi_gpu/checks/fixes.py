@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from avahi_gpu.model import Change, Facts, Fix
+from avahi_gpu.model import Change, Facts, FileState, Fix
 
 # the package that holds each thing we need, by package manager
 PACKAGES: dict[str, dict[str, str]] = {
@@ -16,6 +16,31 @@ INSTALL: dict[str, tuple[str, ...]] = {
     "pacman": ("pacman", "-S", "--needed", "--noconfirm"),
     "zypper": ("zypper", "--non-interactive", "install", "--no-recommends"),
 }
+
+
+def write_file(title: str, state: FileState, content: bytes | None, *, question: str = "") -> Change:
+    """Return the change that gives the file this content, its mode kept; None removes it."""
+    mode = 0o644 if state.mode is None else state.mode
+    return Change("file", title, state.path, content, mode, before=state.content, question=question)
+
+
+def command(
+    title: str,
+    argv: tuple[str, ...],
+    *,
+    undo: tuple[str, ...] = (),
+    verify: tuple[str, ...] = (),
+    question: str = "",
+    until_boot: bool = False,
+) -> Change:
+    """Return the change that runs a program; ``undo`` must take exactly that back. See ``Change``.
+
+    Only what adds, and cuts nobody off: ``--yes`` answers the question too. ``HANDLE`` in ``undo`` stands
+    for the number of the rule that ``nft --echo --handle`` added.
+    """
+    return Change(
+        "command", title, argv=argv, undo=undo, verify=verify, question=question, until_boot=until_boot
+    )
 
 
 def install(thing: str, facts: Facts) -> Fix | None:

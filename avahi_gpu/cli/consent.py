@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 
+from rich.console import Console
+
+from avahi_gpu.changes.plan import without
 from avahi_gpu.errors import AS_ROOT, Misuse, NeedsRoot
+from avahi_gpu.model import Change
+from avahi_gpu.render.diff import show_changes
+from avahi_gpu.render.text import printable
 
 
 def demand_root(is_root: bool, command: str) -> None:
@@ -34,3 +41,33 @@ def consent(question: str) -> bool:
         return input().strip().lower() in ("y", "yes")
     except EOFError:
         return False
+
+
+def ask_for(
+    wanted: Sequence[Change], out: Console, *, yes: bool, with_diffs: bool
+) -> Callable[[Sequence[Change]], Sequence[Change] | None] | None:
+    """Ask for the changes that are wanted; return who answers for each step of them, None for a no.
+
+    A change with a question of its own is asked for on its own. The answer to a step is the changes of it
+    that may be made. What nobody foresaw is shown and asked for then; a no to that ends the work: None.
+    """
+    allowed: list[Change] = []
+
+    def approve(step: Sequence[Change]) -> Sequence[Change] | None:
+        unseen = without(step, wanted)
+        if unseen:
+            out.print("What was done so far calls for more:")
+            show_changes(out, unseen, with_diffs=with_diffs)
+            if not yes and not consent("Make these changes too?"):
+                return None
+            allowed.extend(_ask_own_questions(unseen, yes=yes))
+        return [c for c in step if not without([c], allowed)]
+
+    if not yes and not consent("Make them?"):
+        return None
+    allowed.extend(_ask_own_questions(wanted, yes=yes))
+    return approve if allowed else None
+
+
+def _ask_own_questions(changes: Sequence[Change], *, yes: bool) -> list[Change]:
+    return [c for c in changes if yes or not c.question or consent(printable(c.question, 1000))]

@@ -8,18 +8,17 @@ import io
 import os
 import pwd
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
 import avahi_gpu.checks  # noqa: F401  registers them
-from avahi_gpu.changes.plan import plan_all, without
+from avahi_gpu.changes.plan import plan_all
 from avahi_gpu.changes.provision import provision
 from avahi_gpu.checks.cluster import restrict_peers
 from avahi_gpu.checks.registry import all_checks, run_checks, select_checks
-from avahi_gpu.cli.consent import consent, demand_consent, demand_root
+from avahi_gpu.cli.consent import ask_for, demand_consent, demand_root
 from avahi_gpu.errors import AvahiGpuError, ChangeFailed, ExitCode, Misuse
 from avahi_gpu.host.facts import read_facts
 from avahi_gpu.host.gpu import find_python
@@ -132,17 +131,12 @@ class Doctor:
         demand_consent(yes=order.yes, as_json=order.format is Format.json, command="doctor --fix")
         order.out.print("\nThese changes are offered:")
         show_changes(order.out, wanted, with_diffs=True)
-        if not order.yes and not consent("Make them?"):
+        approve = ask_for(wanted, order.out, yes=order.yes, with_diffs=True)
+        if approve is None:
             order.out.print("nothing was changed")
             return facts, findings, ()
 
-        def approve(step: Sequence[Change]) -> bool:
-            unseen = without(step, wanted)
-            if unseen:
-                order.out.print("What was done so far calls for more:")
-                show_changes(order.out, unseen, with_diffs=True)
-            return not unseen or order.yes or consent("Make these changes too?")
-
+        made: list[Change] = []
         errors: tuple[AvahiGpuError, ...] = ()
         try:
             provision(
@@ -151,7 +145,8 @@ class Doctor:
                 read=self.read_this_machine,
                 approve=approve,
                 system=self.system,
-                made=[],
+                made=made,
+                command="doctor --fix",
                 say=lambda text: order.out.print(f"… {printable(text)}"),
             )
         except ChangeFailed as fault:
@@ -160,6 +155,8 @@ class Doctor:
         facts, findings = self._settled(facts, lasting, patience_s=0.0 if errors else SETTLE_S)
         order.out.print("\nAsked again:")
         show_findings(findings, order.out, brief=True)
+        if made:
+            order.out.print("avahi-gpu undo --last takes back what was changed now.")
         return facts, findings, errors
 
     def _settled(self, facts: Facts, lasting: set[str], patience_s: float) -> tuple[Facts, list[Finding]]:

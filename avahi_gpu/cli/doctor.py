@@ -25,7 +25,7 @@ def command(  # noqa: PLR0917  typer takes options as parameters
         typer.Argument(metavar="PEER", help="Nodes that must be there; the others are left out."),
     ] = None,
     fix: Annotated[
-        bool, typer.Option("--fix", help="Mend what can be mended; avahi-gpu undo takes it back.")
+        bool, typer.Option("--fix", help="Mend what can be mended; avahi-gpu undo --last takes it back.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     only: Annotated[

@@ -12,10 +12,10 @@ from rich.console import Console
 
 import avahi_gpu.checks  # noqa: F401  registers them
 from avahi_gpu.changes.change import describe
-from avahi_gpu.changes.plan import Judge, plan_all, without
+from avahi_gpu.changes.plan import Judge, plan_all
 from avahi_gpu.changes.provision import provision
 from avahi_gpu.checks.registry import all_checks, run_checks, setup_findings
-from avahi_gpu.cli.consent import consent, demand_consent, demand_root
+from avahi_gpu.cli.consent import ask_for, demand_consent, demand_root
 from avahi_gpu.errors import AvahiGpuError, ChangeFailed, ExitCode, Misuse
 from avahi_gpu.files.txt import MAX_VALUE_BYTES
 from avahi_gpu.host.facts import read_facts
@@ -98,18 +98,10 @@ def _change(
     demand_consent(yes=order.yes, as_json=order.as_json, command="setup")
     order.out.print("These changes are wanted:")
     show_changes(order.out, wanted, with_diffs=order.diff or not order.yes)
-    if not order.yes and not consent("Make them?"):
+    approve = ask_for(wanted, order.out, yes=order.yes, with_diffs=order.diff or not order.yes)
+    if approve is None:
         order.out.print("nothing was changed")
         return Result("setup", _data(wanted, changed=False), ExitCode.PENDING)
-
-    def approve(step: Sequence[Change]) -> bool:
-        unseen = without(step, wanted)
-        if not unseen:
-            return True
-        order.out.print("What was done so far calls for more:")
-        show_changes(order.out, unseen, with_diffs=order.diff or not order.yes)
-        return order.yes or consent("Make these changes too?")
-
     made: list[Change] = []
     try:
         facts = provision(
@@ -119,6 +111,7 @@ def _change(
             approve=approve,
             system=system,
             made=made,
+            command="setup",
             say=lambda text: order.out.print(f"… {printable(text)}"),
         )
     except ChangeFailed as fault:

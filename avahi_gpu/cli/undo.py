@@ -1,4 +1,4 @@
-"""``avahi-gpu undo``: put back what setup and doctor --fix changed."""
+"""``avahi-gpu undo``: take back what setup and doctor --fix changed."""
 
 from __future__ import annotations
 
@@ -20,18 +20,21 @@ from avahi_gpu.result import Result
 
 
 def command(
+    last: Annotated[
+        bool, typer.Option("--last", help="Only what the last setup or doctor --fix changed.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Put every file back that setup or doctor --fix changed. Edits made since are kept; packages stay."""
+    """Take back what setup and doctor --fix changed. Edits made since are kept; packages stay."""
     with guarded("undo", as_json=as_json):
         system = System()
         demand_root(system.is_root, "undo")
-        finish(undo(system, yes=yes, as_json=as_json), as_json=as_json, show=lambda _: None)
+        finish(undo(system, last=last, yes=yes, as_json=as_json), as_json=as_json, show=lambda _: None)
 
 
-def undo(system: System, *, yes: bool, as_json: bool) -> Result:
-    """Undo, and return ``{"changes", "changed", "kept"}``; exit code 1 where a file could not be put back."""
+def undo(system: System, *, last: bool, yes: bool, as_json: bool) -> Result:
+    """Undo, and return ``{"changes", "changed", "kept"}``; exit code 1 where something would not go back."""
     out = console(io.StringIO() if as_json else None)
     with journal.locked(system):
         records, broken = journal.read_journal(system)
@@ -41,13 +44,15 @@ def undo(system: System, *, yes: bool, as_json: bool) -> Result:
         if not records:
             out.print("nothing to undo")
             return Result("undo", {"changes": [], "changed": False, "kept": []})
-        unwinding = journal.plan_undo(system)
-        changes = [r.change for r in unwinding.restores]
+        unwinding = journal.plan_undo(system, last=last)
+        changes = [step.change for step in unwinding.steps]
+        if last and "" not in unwinding.runs:
+            out.print(f"The last run was: {printable(', '.join(unwinding.runs))}")
         if changes:
-            demand_consent(yes=yes, as_json=as_json, command="undo")
-            out.print("These files are put back:")
+            demand_consent(yes=yes, as_json=as_json, command="undo --last" if last else "undo")
+            out.print("This is taken back:")
             show_changes(out, changes, with_diffs=not yes)
-            if not yes and not consent("Put them back?"):
+            if not yes and not consent("Take it back?"):
                 out.print("nothing was changed")
                 return Result(
                     "undo",
@@ -58,12 +63,14 @@ def undo(system: System, *, yes: bool, as_json: bool) -> Result:
     for path in done.kept:
         out.print(f"{printable(path)} was edited since: your edit is kept.")
         out.print("  To have the old one back nevertheless, move the file away and run undo again.")
+    for record in done.gone:
+        out.print(f"No longer in force, so not taken back: {printable(record.title)}")
     for path in done.left_folders:
         out.print(f"{printable(path)} is not empty: it stays.")
     for line in describe_rest(unwinding.stays):
         out.print(line)
     if not done.failed:
-        out.print("undone" if done.restored else "nothing was left to put back")
+        out.print("undone" if done.restored else "nothing was left to take back")
     return Result(
         "undo",
         {
@@ -80,6 +87,6 @@ def describe_rest(records: tuple[CommandRecord, ...]) -> list[str]:
     """Say what undo leaves as it is: packages and daemons may be in use by others meanwhile."""
     lines = [printable(" ".join(r.argv), 1000) for r in records if r.change == "package"]
     said = [f"Packages stay installed; they came by: {line}" for line in dict.fromkeys(lines)]
-    titles = [printable(r.title) for r in records if r.change == "daemon"]
+    titles = [printable(r.title) for r in records if r.change != "package"]
     said += [f"Not taken back, it may be of use to others: {title}" for title in dict.fromkeys(titles)]
     return said

@@ -10,6 +10,7 @@ from avahi_gpu.model.areas import (
     NetworkFacts,
 )
 from avahi_gpu.model.findings import (
+    HANDLE,
     Area,
     Change,
     ChangeKind,
@@ -51,6 +52,7 @@ __all__ = [
     "DEFAULT_CLUSTER",
     "DEFAULT_PORT",
     "DOMAIN",
+    "HANDLE",
     "JOB_SERVICE",
     "LOOPBACK_INDEX",
     "NODE_SERVICE",

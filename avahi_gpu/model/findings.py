@@ -7,7 +7,10 @@ from typing import Literal
 
 Verdict = Literal["ok", "info", "warn", "error", "skip", "unknown"]
 Area = Literal["names", "network", "host", "gpu", "service", "cluster"]
-ChangeKind = Literal["package", "file", "daemon"]
+ChangeKind = Literal["package", "file", "command", "daemon"]
+
+# in ``Change.undo``: the number that ``nft --echo --handle`` prints for the rule that was added
+HANDLE = "{handle}"
 
 
 @dataclass(frozen=True)
@@ -15,7 +18,14 @@ class Change:
     """One edit of the machine as data.
 
     ``package``: ``argv`` installs it. ``file``: ``path`` becomes ``content`` with ``mode`` (content None:
-    the file is removed). ``daemon``: ``argv`` starts, restarts or enables a daemon.
+    the file is removed). ``daemon``: ``argv`` starts, restarts or enables a daemon. ``command``: ``argv``
+    changes what no file holds (a rule of the firewall, a host name), and ``undo`` takes exactly that back; ()
+    where there is nothing to take back. ``verify`` ends with 0 only while the change is in force: it is asked
+    after ``argv``, and before ``undo``, which is not run for what is gone already.
+
+    ``question`` is asked on its own, after the consent to all changes. It is for what touches the firewall or
+    the network. ``--yes`` answers it too, so only what adds and cuts nobody off may be a change at all;
+    anything else belongs into ``Fix.commands``, which the user alone runs.
     """
 
     kind: ChangeKind
@@ -25,6 +35,10 @@ class Change:
     mode: int = 0o644
     argv: tuple[str, ...] = ()
     before: bytes | None = None  # file: what the diff is against; None where there is no file
+    undo: tuple[str, ...] = ()
+    verify: tuple[str, ...] = ()
+    until_boot: bool = False  # command: what it does ends with the next boot, and undo with it
+    question: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 
 from rich.console import Console
@@ -15,16 +16,19 @@ _STYLES = {"+++": "bold", "---": "bold", "+": "green", "-": "red", "@@": "cyan",
 
 
 def show_changes(console: Console, changes: Iterable[Change], *, with_diffs: bool) -> None:
-    """Print one line for each change, its command line where it is one, and the diffs of files."""
+    """Print one line for each change, its command line where it is one; with diffs, those and the undo."""
     for change in changes:
         console.print(f"  {describe_line(change)}", soft_wrap=True)
         if with_diffs:
             show_diff(console, change)
+            if change.undo:
+                line = printable(shlex.join(change.undo), LINE_LIMIT)
+                console.print(f"    undo runs: {line}", soft_wrap=True)
 
 
 def describe_line(change: Change) -> str:
     """Return the change in one line: ``start avahi-daemon: avahi-daemon --daemonize``."""
-    more = " ".join(change.argv) if change.argv else change.path
+    more = shlex.join(change.argv) if change.argv else change.path
     title = printable(change.title)
     return title if more in title else f"{title}: {printable(more, LINE_LIMIT)}"
 

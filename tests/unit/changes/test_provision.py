@@ -30,7 +30,7 @@ def finding(*changes: Change) -> Finding:
     return Finding("AG999", "some", "host", "error", "wrong", fix=Fix("mend", changes))
 
 
-def run(system: System, judge: object, made: list[Change], approve: object = lambda step: True) -> Facts:
+def run(system: System, judge: object, made: list[Change], approve: object = lambda step: step) -> Facts:
     def read(facts: Facts) -> Facts:
         return replace(facts, nsswitch=system.read(PATH))
 
@@ -41,6 +41,7 @@ def run(system: System, judge: object, made: list[Change], approve: object = lam
         approve=approve,  # type: ignore[arg-type]
         system=system,
         made=made,
+        command="setup",
     )
 
 
@@ -76,15 +77,41 @@ def test_a_no_ends_it(system: System) -> None:
     change = Change("file", "write", PATH, b"new\n", before=b"old\n")
     asked: list[Sequence[Change]] = []
 
-    def refuse(step: Sequence[Change]) -> bool:
+    def refuse(step: Sequence[Change]) -> None:
         asked.append(step)
-        return False
 
     made: list[Change] = []
     run(system, lambda facts: [finding(change)], made, refuse)
 
     assert (made, asked) == ([], [[change]])
     assert system.read(PATH).content == b"old\n"
+
+
+def test_what_is_refused_is_not_asked_for_again_and_the_rest_is_made(system: System) -> None:
+    one = Change("command", "open the firewall", argv=("false",), question="Open it?")
+    other = Change("daemon", "start it", argv=("true",))
+    made: list[Change] = []
+    asked: list[str] = []
+
+    def approve(step: Sequence[Change]) -> Sequence[Change]:
+        asked.extend(c.title for c in step)
+        return [c for c in step if not c.question]
+
+    run(system, lambda facts: [finding(one, other)], made, approve)
+
+    assert asked == ["open the firewall", "start it"]
+    assert made == [other]
+
+
+def test_a_run_has_a_name_in_the_journal(system: System) -> None:
+    start = Change("daemon", "start it", argv=("true",))
+    for _ in range(2):
+        run(system, lambda facts: [finding(start)], [])
+
+    runs = [record.run for record in journal.read_journal(system)[0]]
+
+    assert len(set(runs)) == 2
+    assert all(name.startswith("setup 2") for name in runs)
 
 
 def test_what_was_made_before_a_failure_is_known(system: System) -> None:
