@@ -8,11 +8,12 @@ from typing import Annotated, Any
 
 import typer
 import typer.main
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from avahi_gpu import __version__
 from avahi_gpu.cli.app import read_ahead
 from avahi_gpu.cli.outcome import guarded, write_json
+from avahi_gpu.cli.plain_values import spare_adapters
 from avahi_gpu.errors import ExitCode, Misuse
 from avahi_gpu.result import failed
 
@@ -34,8 +35,20 @@ COMMANDS: dict[str, dict[str, Any]] = {
 UsageError: Any = typer.BadParameter.__bases__[0]
 
 
+class PlainCommand(TyperCommand):
+    """A command that reads plain words without a validator's help."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return its options and arguments."""
+        return spare_adapters(super().get_params(ctx))
+
+
 class LateCommands(TyperGroup):
     """The commands, each imported when it is asked for: together they would cost every start 0.2 s."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the program's own options."""
+        return spare_adapters(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands."""
@@ -47,7 +60,7 @@ class LateCommands(TyperGroup):
             return None
         module = import_module(f"avahi_gpu.cli.{cmd_name}")
         single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-        single.command(cmd_name, context_settings=COMMANDS[cmd_name])(module.command)
+        single.command(cmd_name, cls=PlainCommand, context_settings=COMMANDS[cmd_name])(module.command)
         return typer.main.get_command(single)
 
     # Ctrl-C while typer and the command are being loaded ends as it does later: typer itself says nothing

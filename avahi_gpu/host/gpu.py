@@ -6,14 +6,13 @@ No GPU, no driver and no torch are normal. Nothing here imports torch.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import queue
 import sys
 import threading
 from pathlib import Path
 from typing import Any
-
-import pynvml
 
 from avahi_gpu.errors import Misuse
 from avahi_gpu.host.system import System
@@ -27,8 +26,7 @@ VERSIONS_S = 20.0
 MAX_GPUS = 64  # more than any machine holds: a bound, not a wish
 MAX_VERSION_CHARACTERS = 64
 
-# NVML's answers that mean "no NVIDIA GPU here", not "broken"
-_NO_GPU = frozenset({pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_NOT_FOUND})
+NVML = "libnvidia-ml.so.1"  # comes with the driver; where it is not, its binding need not be loaded
 
 Answer = tuple[tuple[Gpu, ...], str, str, str]
 
@@ -118,11 +116,26 @@ def _version(value: object) -> str:
     return ""
 
 
+def has_nvml() -> bool:
+    """Return whether the library can be loaded, as its binding is going to."""
+    try:
+        ctypes.CDLL(NVML)
+    except OSError:
+        return False
+    return True
+
+
 def _ask_nvml() -> Answer:
+    if not has_nvml():
+        return (), "", "", ""
+    import pynvml  # 15 ms, which machines without a GPU need not wait for
+
+    # answers that mean "no NVIDIA GPU here", not "broken"
+    no_gpu = (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_NOT_FOUND)
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as fault:
-        return (), "", "", "" if fault.value in _NO_GPU else f"NVML: {fault}"
+        return (), "", "", "" if fault.value in no_gpu else f"NVML: {fault}"
     except Exception as fault:  # a broken library must not end us
         return (), "", "", f"NVML: {fault}"
     try:
@@ -141,6 +154,8 @@ def _ask_nvml() -> Answer:
 
 
 def _read_gpu(number: int) -> Gpu | str:
+    import pynvml
+
     try:
         handle = pynvml.nvmlDeviceGetHandleByIndex(number)
         name = _text(pynvml.nvmlDeviceGetName(handle))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, Literal
 
+from avahi_gpu.host.kernel import open_kernel
 from avahi_gpu.host.links import (
     IFF_MULTICAST,
     IFF_RUNNING,
@@ -60,9 +61,7 @@ def _in_thread(work: Callable[[], Any]) -> Any:
 
 
 def _ask_kernel() -> tuple[list[Any], list[Any]]:
-    from pyroute2 import IPRoute  # 0.15 s to import
-
-    with IPRoute() as kernel:
+    with open_kernel() as kernel:
         return list(kernel.get_links()), list(kernel.get_addr())
 
 

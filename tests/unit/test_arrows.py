@@ -81,7 +81,7 @@ PATH_READS = {
 ROOMS = {
     "dbus_next": ("avahi/bus.py",),
     "torch": ("rendezvous/handler.py", "rendezvous/store.py", "launch/*.py"),
-    "pyroute2": ("host/net.py",),
+    "pyroute2": ("host/kernel.py",),
     "pynvml": ("host/gpu.py",),
     "jinja2": ("files/service_template.py",),
     "subprocess": ("host/process.py", "host/guard.py", "launch/*.py"),

@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+import pynvml
 import pytest
 
 from avahi_gpu.errors import Misuse
@@ -42,7 +43,8 @@ def test_a_gpu_is_read_whole() -> None:
 
 
 def test_a_driver_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu.pynvml, "nvmlInit", lambda: time.sleep(5))
+    monkeypatch.setattr(gpu, "has_nvml", lambda: True)
+    monkeypatch.setattr(pynvml, "nvmlInit", lambda: time.sleep(5))
     started = time.monotonic()
 
     gpus, _, _, error = gpu.read_gpus(within_s=0.1)
@@ -56,9 +58,10 @@ def test_a_driver_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """After an update of the driver without a restart, NVML and the kernel do not fit."""
 
     def fail() -> None:
-        raise gpu.pynvml.NVMLError(gpu.pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH)
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH)
 
-    monkeypatch.setattr(gpu.pynvml, "nvmlInit", fail)
+    monkeypatch.setattr(gpu, "has_nvml", lambda: True)
+    monkeypatch.setattr(pynvml, "nvmlInit", fail)
 
     assert gpu.read_gpus()[3].startswith("NVML: ")
 
