@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import enum
 import io
 import os
-import pwd
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
 import avahi_gpu.checks  # noqa: F401  registers them
-from avahi_gpu.changes.plan import plan_all
+from avahi_gpu.changes.plan import plan, plan_all, without
 from avahi_gpu.changes.provision import provision
 from avahi_gpu.checks.cluster import restrict_peers
 from avahi_gpu.checks.registry import all_checks, run_checks, select_checks
@@ -23,7 +22,7 @@ from avahi_gpu.errors import AvahiGpuError, ChangeFailed, ExitCode, Misuse
 from avahi_gpu.host.facts import read_facts
 from avahi_gpu.host.gpu import find_python
 from avahi_gpu.host.system import System
-from avahi_gpu.model import Change, Facts, Finding
+from avahi_gpu.model import Change, Facts, Finding, Fix
 from avahi_gpu.render.diff import show_changes
 from avahi_gpu.render.findings import findings_data, show_findings
 from avahi_gpu.render.report import make_report
@@ -34,6 +33,7 @@ from avahi_gpu.result import Result
 SETTLE_S = 8.0
 SETTLE_AGAIN_S = 0.5
 UNSETTLED = ("error", "unknown")
+PEOPLE = range(1000, 60001)  # numbers of users who are people (UID_MIN and UID_MAX of login.defs(5))
 
 
 class Format(str, enum.Enum):
@@ -73,7 +73,6 @@ class Order:
 
 def diagnose(system: System, order: Order) -> Result:
     """Read, judge, mend where asked to, and tell. Raises what ends it early."""
-    _demand_sense(order)
     doctor = Doctor(system, order)
     facts = doctor.read(None)
     findings = doctor.judge(facts)
@@ -82,7 +81,7 @@ def diagnose(system: System, order: Order) -> Result:
     if order.fix:
         facts, findings, errors = doctor.mend(facts, findings)
     if order.report is not None:
-        _write_report(system, order.report, make_report(findings, facts, _users()))
+        _write_report(system, order.report, make_report(findings, facts, _users(system)))
         order.out.print(f"report: {order.report}")
     verdicts = {"error"} if order.fail_on is FailOn.error else {"error", "warn"}
     failed = bool(errors) or any(f.verdict in verdicts for f in findings)
@@ -125,7 +124,12 @@ class Doctor:
         order = self.order
         wanted, _ = plan_all(facts, self.judge)
         if not wanted:
-            order.out.print("There is nothing that avahi-gpu could mend.")
+            wrong = any(f.verdict in ("warn", "error") for f in findings)
+            order.out.print(
+                "There is nothing that avahi-gpu could mend by itself."
+                if wrong
+                else "There is nothing to mend."
+            )
             return facts, findings, ()
         demand_root(facts.is_root, "doctor --fix")
         demand_consent(yes=order.yes, as_json=order.format is Format.json, command="doctor --fix")
@@ -151,13 +155,14 @@ class Doctor:
             )
         except ChangeFailed as fault:
             errors = (fault,)
-        lasting = {f.id for f in findings if f.verdict in UNSETTLED and f.fix is None}
+        tried = {f.id: f.fix for f in findings if f.fix and not without(plan([f]), made)}
+        lasting = {f.id for f in findings if f.verdict in UNSETTLED and f.id not in tried}
         facts, findings = self._settled(facts, lasting, patience_s=0.0 if errors else SETTLE_S)
         order.out.print("\nAsked again:")
         show_findings(findings, order.out, brief=True)
         if made:
             order.out.print("avahi-gpu undo --last takes back what was changed now.")
-        return facts, findings, errors
+        return facts, findings, (*errors, *_tell_vain(findings, tried))
 
     def _settled(self, facts: Facts, lasting: set[str], patience_s: float) -> tuple[Facts, list[Finding]]:
         """Read and judge until all is well but for ``lasting``, or the patience ends: daemons take time."""
@@ -171,16 +176,30 @@ class Doctor:
             time.sleep(SETTLE_AGAIN_S)
 
 
+def _tell_vain(findings: Sequence[Finding], tried: Mapping[str, Fix]) -> list[AvahiGpuError]:
+    """Return an error for each fix that was made, and after which its finding is an error as before."""
+    return [
+        ChangeFailed(f"{tried[f.id].title}: done, and it did not help: {f.says} ({f.id})", f.hint)
+        for f in findings
+        if f.verdict == "error" and f.id in tried
+    ]
+
+
 def findings_of(system: System, order: Order) -> list[Finding]:
     """Read the machine once and judge it."""
     doctor = Doctor(system, order)
     return doctor.judge(doctor.read(None))
 
 
-def _demand_sense(order: Order) -> None:
+def demand_sense(order: Order) -> None:
+    """Raise Misuse for options that do not go together or name what is not there."""
     select_checks(order.ignore)  # a wrong name ends us before anything is read
     if order.yes and not order.fix:
         raise Misuse("--yes means nothing without --fix", "run: avahi-gpu doctor --fix --yes")
+    if order.report is not None and order.format is Format.nagios:
+        raise Misuse("--report and --format nagios do not go together", "run doctor --report on its own")
+    if order.report is not None and (not order.report or Path(order.report).is_dir()):
+        raise Misuse("--report needs the name of a file", "run: avahi-gpu doctor --report report.md")
     if order.report is not None and not Path(order.report).absolute().parent.is_dir():
         raise Misuse(f"there is no folder for {order.report}", "name a file in a folder that exists")
 
@@ -189,9 +208,13 @@ def _write_report(system: System, name: str, text: str) -> None:
     system.write(Path(name).absolute(), text.encode())
 
 
-def _users() -> set[str]:
-    """Return the names of the people who may sit here."""
+def _users(system: System) -> set[str]:
+    """Return the names of the people who may sit here, those of their accounts and their own."""
     names = {os.environ.get(v, "") for v in ("USER", "LOGNAME", "SUDO_USER")}
-    with contextlib.suppress(KeyError):  # a container may run under a number without a name
-        names.add(pwd.getpwuid(os.getuid()).pw_name)
+    # not by getpwent(3), which asks every directory server that nsswitch.conf names
+    text = (system.read("/etc/passwd").content or b"").decode("utf-8", "replace")
+    for line in text.splitlines():
+        account, _, number, _, comment, *_ = (*line.split(":"), "", "", "", "", "")
+        if number.isascii() and number.isdigit() and int(number[:10]) in PEOPLE:
+            names |= {account, *comment.partition(",")[0].split()}
     return names - {""}

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 import avahi_gpu.checks  # noqa: F401  registers them
-from avahi_gpu.checks.registry import all_checks
-from avahi_gpu.cli.diagnosis import FailOn, Format, Order, diagnose, findings_of
+from avahi_gpu.checks.registry import all_checks, select_checks
+from avahi_gpu.cli.diagnosis import FailOn, Format, Order, demand_sense, diagnose, findings_of
 from avahi_gpu.cli.outcome import finish, guarded
 from avahi_gpu.errors import AvahiGpuError, Misuse
 from avahi_gpu.host.system import System
@@ -51,11 +51,16 @@ def command(  # noqa: PLR0917  typer takes options as parameters
     order = Order(
         tuple(peers or ()), tuple(only or ()), tuple(ignore or ()), fix, yes, chosen, fail_on, python, report
     )
-    if chosen is Format.nagios:
+    if chosen is Format.nagios and not listing:
         _monitor(order)
     with guarded("doctor", as_json=chosen is Format.json):
+        demand_sense(order)
         if listing:
-            rows = [(c.id, c.area, c.slug, c.says) for c in all_checks()]
+            if chosen is Format.nagios or fix or report is not None:
+                raise Misuse("--list only lists", "leave --fix, --report and --format nagios out")
+            ignored = select_checks(order.ignore)
+            listed = [c for c in select_checks(order.only) or all_checks() if c not in ignored]
+            rows = [(c.id, c.area, c.slug, c.says) for c in listed]
             data = [dict(zip(("id", "area", "slug", "says"), row, strict=True)) for row in rows]
             finish(
                 Result("doctor", {"checks": data}),
@@ -70,6 +75,7 @@ def _monitor(order: Order) -> None:
     try:
         if order.fix:
             raise Misuse("--fix and --format nagios do not go together", "a monitor only looks")
+        demand_sense(order)
         line, code = nagios_line(findings_of(System(), order))
     except AvahiGpuError as fault:
         line, code = f"AVAHI-GPU UNKNOWN - {printable(fault.message)}", NAGIOS_UNKNOWN

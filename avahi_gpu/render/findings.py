@@ -48,6 +48,9 @@ def summarize(findings: Iterable[Finding]) -> str:
     calm = ((count["ok"], "fine"), (count["unknown"], "unknown"))
     rest = ", ".join(f"{number} {word}" for number, word in calm if number)
     if not worst:
+        if count["unknown"]:
+            first = printable(next(f.says for f in found if f.verdict == "unknown"), _LIMIT)
+            return f"no error found, {count['unknown']} unknown ({count['ok']} fine): {first}"
         return f"no error found ({rest or 'nothing was asked'})"
     return f"{told} ({rest}): {printable(worst[0].says, _LIMIT)}"
 

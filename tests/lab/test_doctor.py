@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -426,6 +427,59 @@ def test_fix_asks_and_does_nothing_where_nobody_can_answer(node: Host) -> None:
     assert node.read(NSSWITCH) == broken
 
 
+def test_with_nothing_to_mend_nothing_is_asked(node: Host) -> None:
+    done = node.run(["avahi-gpu", "doctor", "--ignore", "cluster", "--fix"], timeout=60)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "There is nothing to mend."
+
+
+def test_only_what_was_asked_for_is_mended(node: Host) -> None:
+    node.stop_avahi()
+    node.write(NSSWITCH, node.read(NSSWITCH).replace("mdns4_minimal [NOTFOUND=return] ", ""))
+
+    done = doctor(node, "--only", "AG104", "--fix", "--yes")
+
+    assert (done.exit_code, list(done.findings)) == (0, ["AG104"])
+    assert "mdns4_minimal" in node.read(NSSWITCH)
+    assert node.run(["avahi-daemon", "--check"]).returncode != 0
+
+
+def test_a_fix_that_did_not_help_is_said_so(node: Host) -> None:
+    node.stop_avahi()
+    node.write("/etc/lab/bin/avahi-daemon", "#!/bin/sh\n", 0o755)  # ends well, and starts nothing
+    line = "PATH=/etc/lab/bin:$PATH exec avahi-gpu doctor --only AG304 --fix --yes"
+
+    done = node.run(["sh", "-c", line], timeout=60)
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("avahi-gpu: start avahi-daemon: done, and it did not help: ")
+    assert "1 error" in done.stdout
+
+
+def test_the_last_mending_alone_is_taken_back(node: Host) -> None:
+    node.run(["rm", "-rf", "/var/lib/avahi-gpu"], check=True)
+    good = node.read(NSSWITCH)
+    first, second = good.replace("mdns4_minimal [NOTFOUND=return] ", ""), good.replace("[NOT", "[NOT ")
+    service = node.read(SERVICE)
+    node.write(NSSWITCH, first)
+    assert mend(node).errors == []
+    node.write(NSSWITCH, second)
+    node.write(SERVICE, service.replace("gpus=", "gpus=9"))
+    shown = node.run(["avahi-gpu", "doctor", "--ignore", "cluster", "--fix", "--yes"], check=True, timeout=60)
+    assert "avahi-gpu undo --last takes back what was changed now." in shown.stdout
+
+    last = node.run(["avahi-gpu", "undo", "--last", "--yes"], check=True, timeout=60)
+
+    assert last.stdout.startswith("The last run was: doctor --fix 2")
+    assert (node.read(NSSWITCH), node.read(SERVICE)) == (second, service.replace("gpus=", "gpus=9"))
+    assert mend(node).errors == []  # so that the next one stands on what the first left
+    node.run(["avahi-gpu", "undo", "--last", "--yes"], check=True, timeout=60)
+    node.write(NSSWITCH, good)
+    node.run(["avahi-gpu", "undo", "--last", "--yes"], check=True, timeout=60)
+    assert node.read(NSSWITCH) == first
+
+
 def test_undo_takes_back_what_fix_did(node: Host) -> None:
     broken = node.read(NSSWITCH).replace("mdns4_minimal [NOTFOUND=return] ", "")
     node.run(["avahi-gpu", "undo", "--yes"], check=True, timeout=60)
@@ -457,10 +511,41 @@ def test_a_report_tells_the_findings_and_nothing_about_people(node: Host, tmp_pa
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--only", "AG999"], ["--ignore", "nonsense"], ["--yes"], ["--report", "/nowhere/at/all"]]
+    "arguments",
+    [
+        ["--only", "AG999"],
+        ["--ignore", "nonsense"],
+        ["--yes"],
+        ["--report", "/nowhere/at/all"],
+        ["--report="],
+        ["--report", "/etc"],
+        ["--list", "--fix"],
+        ["--list", "--only", "AG999"],
+        ["--list", "--format", "nagios"],
+    ],
 )
 def test_a_wrong_command_line_is_said(arguments: list[str], node: Host) -> None:
     done = node.run(["avahi-gpu", "doctor", *arguments], timeout=60)
+    told = node.run(
+        ["avahi-gpu", "doctor", "--json", *[a for a in arguments if a != "nagios"][:2]], timeout=60
+    )
 
     assert done.returncode == 2
     assert done.stderr.startswith("avahi-gpu: ") and "Traceback" not in done.stderr
+    if "--list" not in arguments:
+        assert json.loads(told.stdout)["exit_code"] == 2
+
+
+@pytest.mark.parametrize("arguments", [["--fix"], ["--report", "/etc/lab/x"], ["--yes"], ["--only", "AG999"]])
+def test_a_monitor_only_looks(arguments: list[str], node: Host) -> None:
+    done = node.run(["avahi-gpu", "doctor", "--format", "nagios", *arguments], timeout=60)
+
+    assert (done.returncode, done.stdout.count("\n")) == (3, 1)
+    assert done.stdout.startswith("AVAHI-GPU UNKNOWN - ")
+
+
+def test_the_list_is_of_what_would_be_asked(node: Host) -> None:
+    done = node.run(["avahi-gpu", "doctor", "--list", "--only", "gpu", "--ignore", "AG402"], check=True)
+
+    assert done.stdout.split()[:2] == ["AG401", "gpu"]
+    assert "AG402" not in done.stdout and "AG104" not in done.stdout

@@ -54,6 +54,13 @@ def test_no_error_is_said_in_words() -> None:
     assert summarize([]) == "no error found (nothing was asked)"
 
 
+def test_what_nobody_could_tell_is_seen_in_the_verdict() -> None:
+    unknown = Finding("AG203", "joined", "network", "unknown", "nobody could read it")
+
+    assert summarize([OK, unknown]) == "no error found, 1 unknown (1 fine): nobody could read it"
+    assert summarize([OK, unknown, ERROR]).startswith("1 error (1 fine, 1 unknown): ")
+
+
 def test_data_holds_the_commands_of_a_fix_and_advice_without_any() -> None:
     first, second, third = findings_data([OK, WARN, ERROR])["findings"]
 
