@@ -35,6 +35,9 @@ ANY = -1  # AVAHI_IF_UNSPEC and AVAHI_PROTO_UNSPEC
 IPV4 = 0  # AVAHI_PROTO_INET
 IPV6 = 1  # AVAHI_PROTO_INET6
 
+# AvahiLookupFlags
+USE_MULTICAST = 2  # not a name server first: that costs seconds for an address where none answers
+
 # AvahiLookupResultFlags
 RESULT_LOCAL = 8  # published by this very daemon
 

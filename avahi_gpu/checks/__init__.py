@@ -1,5 +1,5 @@
 """Pure questions about facts. Importing this package registers every check."""
 
-from avahi_gpu.checks import cluster, daemon_config, gpu, host, hosts_line, names, network, service
+from avahi_gpu.checks import cluster, daemon_config, gpu, host, hosts_line, names, network, own_name, service
 
-__all__ = ["cluster", "daemon_config", "gpu", "host", "hosts_line", "names", "network", "service"]
+__all__ = ["cluster", "daemon_config", "gpu", "host", "hosts_line", "names", "network", "own_name", "service"]

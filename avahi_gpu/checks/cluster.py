@@ -69,7 +69,7 @@ def peers_resolved(facts: Facts) -> Outcome:
     slug="peers-by-name",
     area="cluster",
     says="glibc resolves every node's .local name",
-    needs=("AG102", "AG104", "AG203", "AG304"),
+    needs=("AG102", "AG104", "AG203", "AG304", "AG323"),
 )
 def peers_by_name(facts: Facts) -> Outcome:
     """What ssh, ping and mpirun use. ``launch`` works without: it takes addresses from Avahi."""

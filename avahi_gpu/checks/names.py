@@ -16,7 +16,13 @@ SLOW_LOOKUP_S = 1.0
 _NUMBERED = re.compile(r"(.*?)-?(\d*)")
 
 
-@check("AG103", slug="hosts-loopback", area="names", says="the bare host name means a LAN address")
+@check(
+    "AG103",
+    slug="hosts-loopback",
+    area="names",
+    says="the bare host name means a LAN address",
+    needs=("AG320", "AG321", "AG322"),
+)
 def hosts_loopback(facts: Facts) -> Outcome:
     """Debian writes ``127.0.1.1 hostname``: programs that look their own name up then offer loopback."""
     lookup = facts.kernel_name
@@ -38,7 +44,7 @@ def hosts_loopback(facts: Facts) -> Outcome:
     slug="own-name-resolves",
     area="names",
     says="glibc resolves this machine's .local name to a LAN address",
-    needs=("AG102", "AG104", "AG203", "AG304", "AG305"),
+    needs=("AG102", "AG104", "AG203", "AG304", "AG305", "AG323"),
 )
 def own_name_resolves(facts: Facts) -> Outcome:
     """The way of ssh, ping and every program that knows nothing of Avahi."""
@@ -108,7 +114,7 @@ def published_name(facts: Facts) -> Outcome:
     if published.lower() == kernel.lower():
         return ok(f"{published}.local")
     evidence = [f"host name: {kernel}", f"published: {published}.local"]
-    if _is_alternative(kernel, published):
+    if is_alternative(kernel, published):
         return error(
             f"another machine on the LAN has the name {kernel}, so this one is published as {published}",
             evidence,
@@ -143,7 +149,7 @@ def _slow_hint(facts: Facts) -> str:
     )
 
 
-def _is_alternative(kernel: str, published: str) -> bool:
+def is_alternative(kernel: str, published: str) -> bool:
     """Tell whether Avahi would have made ``published`` of ``kernel`` because that was taken."""
     stem, number = _split_number(kernel)
     other, higher = _split_number(published)

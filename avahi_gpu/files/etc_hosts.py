@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 PATH = "/etc/hosts"
+MAPPED = "::ffff:"  # an IPv4 address in IPv6's clothes (RFC 4291 section 2.5.5.2)
+
+_BLANKS = re.compile(r"[ \t\r\v\f]+")  # isspace(3) of the C locale; a no-break space is part of a name
 
 # lan: fine. loopback: gloo would offer its peers an address that each takes for itself. missing: nothing in
 # the file. foreign: an address that this machine has not.
@@ -53,16 +57,42 @@ def is_loopback(address: str) -> bool:
 
 def parse(text: str) -> tuple[HostEntry, ...]:
     """Return the lines that glibc uses; it skips what does not start with an address (hosts(5))."""
-    entries = []
-    for number, line in enumerate(text.split("\n"), 1):
-        address, *names = line.partition("#")[0].split() or [""]
-        try:
-            ipaddress.ip_address(address.partition("%")[0])
-        except ValueError:
-            continue
-        if names:
-            entries.append(HostEntry(number, address, tuple(names)))
-    return tuple(entries)
+    return tuple(entry for line in enumerate(text.split("\n"), 1) if (entry := read_line(*line)) is not None)
+
+
+def read_line(number: int, line: str) -> HostEntry | None:
+    """Return what glibc makes of a line, None where that is nothing (nss/nss_files/files-hosts.c)."""
+    address, *names = words_of(line) or [""]
+    return HostEntry(number, plain(address), tuple(names)) if names and is_address(address) else None
+
+
+def words_of(line: str) -> list[str]:
+    """Return the words of a line before its comment."""
+    return [word for word in _BLANKS.split(re.split("[#\0]", line, maxsplit=1)[0]) if word]
+
+
+def is_address(word: str) -> bool:
+    """Whether inet_pton(3) takes the word: no zone, no leading zeros, four numbers."""
+    try:
+        ipaddress.ip_address(word)
+    except ValueError:
+        return False
+    return "%" not in word
+
+
+def plain(address: str) -> str:
+    """Return an address as it is written usually: one that is mapped into IPv6 is an IPv4 address."""
+    value = ipaddress.ip_address(address)
+    mapped = value.ipv4_mapped if isinstance(value, ipaddress.IPv6Address) else None
+    return str(mapped or value)
+
+
+def find_malformed(text: str) -> tuple[tuple[int, str], ...]:
+    """Return number and words of the lines that are meant to say something and that glibc skips."""
+    lines = enumerate(text.split("\n"), 1)
+    return tuple(
+        (n, " ".join(words)) for n, line in lines if (words := words_of(line)) and not read_line(n, line)
+    )
 
 
 def find(entries: Sequence[HostEntry], name: str) -> tuple[HostEntry, ...]:
@@ -105,12 +135,13 @@ def find_pinned(text: str, domain: str = "local") -> tuple[HostEntry, ...]:
 
     Names of three labels and more are left out: mDNS does not serve them.
     """
-    suffix = f".{domain}"
-    return tuple(
-        entry
-        for entry in parse(text)
-        if any(n.lower().rstrip(".").endswith(suffix) and n.rstrip(".").count(".") == 1 for n in entry.names)
-    )
+    return tuple(entry for entry in parse(text) if any(is_mdns_name(n, domain) for n in entry.names))
+
+
+def is_mdns_name(name: str, domain: str = "local") -> bool:
+    """Whether the name is one that mDNS serves: one label in ``.local``."""
+    host, _, rest = name.lower().rstrip(".").partition(".")
+    return bool(host) and rest == domain
 
 
 def find_stale(text: str, name: str, addresses: Collection[str]) -> tuple[HostEntry, ...]:

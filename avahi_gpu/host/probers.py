@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from avahi_gpu.host import mdns_sockets
+from avahi_gpu.host import mdns_sockets, own_name
 from avahi_gpu.host.system import System
 from avahi_gpu.model import DaemonState, FileState, Interface
 
@@ -50,6 +50,8 @@ class Prober:
 
 
 PROBERS: dict[str, Prober] = {
+    "host.own_name": Prober(own_name.read, own_name.OWN_NAME_S + 0.5),
+    "host.pinned_names": Prober(own_name.read_pinned, own_name.PINNED_S),
     "network.mdns_sockets": Prober(mdns_sockets.read, FILES_S),
 }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from avahi_gpu.model.areas import (
     DaemonFacts,
-    HostFacts,
     MdnsSocket,
     NameFacts,
     NetworkFacts,
@@ -17,6 +16,11 @@ from avahi_gpu.model.findings import (
     Finding,
     Fix,
     Verdict,
+)
+from avahi_gpu.model.host import (
+    HostFacts,
+    OwnName,
+    PinnedName,
 )
 from avahi_gpu.model.machine import (
     DaemonState,
@@ -78,8 +82,10 @@ __all__ = [
     "NameFacts",
     "NetworkFacts",
     "NodeFacts",
+    "OwnName",
     "Peer",
     "PeerFacts",
+    "PinnedName",
     "Service",
     "Verdict",
     "Versions",

@@ -35,8 +35,3 @@ class NetworkFacts:
 @dataclass(frozen=True)
 class DaemonFacts:
     """avahi-daemon: its log, its service files, what it really publishes and on which interfaces."""
-
-
-@dataclass(frozen=True)
-class HostFacts:
-    """The host: what it runs in, its clock, memory, ports, environment."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from avahi_gpu.model.areas import DaemonFacts, HostFacts, NameFacts, NetworkFacts
+from avahi_gpu.model.areas import DaemonFacts, NameFacts, NetworkFacts
+from avahi_gpu.model.host import HostFacts
 from avahi_gpu.model.words import DEFAULT_PORT, Gpu, Interface, Service, Versions
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.lab.scenarios import names
+from tests.lab.scenarios import hosts, names
 from tests.lab.scenarios.scenario import Scenario
 
-ALL: tuple[Scenario, ...] = (*names.SCENARIOS,)
+ALL: tuple[Scenario, ...] = (*names.SCENARIOS, *hosts.SCENARIOS)

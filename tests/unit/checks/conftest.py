@@ -12,8 +12,10 @@ from avahi_gpu.model import (
     Facts,
     FileState,
     Gpu,
+    HostFacts,
     Interface,
     Lookup,
+    OwnName,
     PeerFacts,
     Service,
     Versions,
@@ -117,4 +119,8 @@ def healthy() -> Facts:
         gpus=(Gpu("NVIDIA H200", 143771, "9.0"),),
         versions=TORCH,
         node_id=f"{1:012x}",
+        host=HostFacts(
+            own_name=OwnName("gpu-node-1", "gpu-node-1", (("gpu-node-1", "10.77.0.1"),)),
+            pinned_names=(),
+        ),
     )

@@ -13,10 +13,11 @@ DEBIAN = "127.0.0.1\tlocalhost\n127.0.1.1\tgpu-node-1\n\n::1 localhost ip6-local
 
 def test_lines_that_glibc_skips_are_skipped() -> None:
     text = "# 10.0.0.9 a\n10.0.0.1\n10.0.0.300 a\nhost 10.0.0.1\n \n10.0.0.2 a # b\r\nfe80::1%eth0 a\n"
+    text += "::FFFF:10.0.0.3 a\n"
 
     assert [(e.line, e.address, e.names) for e in parse(text)] == [
         (6, "10.0.0.2", ("a",)),
-        (7, "fe80::1%eth0", ("a",)),
+        (8, "10.0.0.3", ("a",)),
     ]
 
 
