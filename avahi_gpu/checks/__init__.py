@@ -1,5 +1,31 @@
 """Pure questions about facts. Importing this package registers every check."""
 
-from avahi_gpu.checks import cluster, daemon_config, gpu, host, hosts_line, names, network, own_name, service
+from avahi_gpu.checks import (
+    cluster,
+    daemon_config,
+    gpu,
+    host,
+    hosts_line,
+    likeness,
+    names,
+    network,
+    own_name,
+    service,
+    survey,
+    ways,
+)
 
-__all__ = ["cluster", "daemon_config", "gpu", "host", "hosts_line", "names", "network", "own_name", "service"]
+__all__ = [
+    "cluster",
+    "daemon_config",
+    "gpu",
+    "host",
+    "hosts_line",
+    "likeness",
+    "names",
+    "network",
+    "own_name",
+    "service",
+    "survey",
+    "ways",
+]

@@ -42,13 +42,21 @@ class Check:
     needs: tuple[str, ...]
     setup: bool  # part of what ``setup`` provides
     judge: Judge
+    survey: bool = False  # asked where all nodes were asked, by ``doctor --cluster``
 
 
 _checks: dict[str, Check] = {}
 
 
 def check(
-    id: str, *, slug: str, area: Area, says: str, needs: tuple[str, ...] = (), setup: bool = False
+    id: str,
+    *,
+    slug: str,
+    area: Area,
+    says: str,
+    needs: tuple[str, ...] = (),
+    setup: bool = False,
+    survey: bool = False,
 ) -> Callable[[Judge], Judge]:
     """Register the decorated function of ``Facts`` under ``id`` (``AG104``: the first digit is the area's).
 
@@ -62,7 +70,7 @@ def check(
         raise ValueError(f"{id} {slug}: taken")
 
     def register(judge: Judge) -> Judge:
-        _checks[id] = Check(id, slug, area, says, needs, setup, judge)
+        _checks[id] = Check(id, slug, area, says, needs, setup, judge, survey)
         return judge
 
     return register
@@ -96,10 +104,12 @@ def run_checks(facts: Facts, only: Iterable[str] = (), ignore: Iterable[str] = (
 
     A check whose need failed is skipped and names the cause, so that one cause gives one error. ``only``
     and ``ignore`` take ids, slugs or areas. With ``only``, what it needs is judged too, and reported where it
-    fails. What is ignored is neither reported nor a cause.
+    fails. What is ignored is neither reported nor a cause. Without a view of all nodes, what is asked about
+    it does not appear unless ``only`` names it.
     """
     ignored = {c.id for c in select_checks(ignore)}
-    wanted = [c for c in select_checks(only) or all_checks() if c.id not in ignored]
+    everything = [c for c in all_checks() if facts.view is not None or not c.survey]
+    wanted = [c for c in select_checks(only) or everything if c.id not in ignored]
     findings: dict[str, Finding] = {}
     causes: dict[str, str] = {}  # id of a failed check -> id of the first cause
     for one in wanted:

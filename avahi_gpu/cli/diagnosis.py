@@ -80,6 +80,17 @@ def diagnose(system: System, order: Order) -> Result:
     errors: tuple[AvahiGpuError, ...] = ()
     if order.fix:
         facts, findings, errors = doctor.mend(facts, findings)
+    return conclude(system, order, facts, findings, errors)
+
+
+def conclude(
+    system: System,
+    order: Order,
+    facts: Facts,
+    findings: list[Finding],
+    errors: tuple[AvahiGpuError, ...] = (),
+) -> Result:
+    """Write the report where one is wanted, and return what programs are told."""
     if order.report is not None:
         _write_report(system, order.report, make_report(findings, facts, _users(system)))
         order.out.print(f"report: {order.report}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -15,6 +15,9 @@ from avahi_gpu.host.system import System
 from avahi_gpu.render.findings import nagios_line, show_list
 from avahi_gpu.render.text import console, printable
 from avahi_gpu.result import Result
+
+if TYPE_CHECKING:
+    from avahi_gpu.cli.cluster_doctor import Round
 
 NAGIOS_UNKNOWN = 3  # Monitoring Plugins guidelines
 
@@ -45,16 +48,54 @@ def command(  # noqa: PLR0917  typer takes options as parameters
         str | None, typer.Option(metavar="PATH", help="The Python whose torch this node trains with.")
     ] = None,
     listing: Annotated[bool, typer.Option("--list", help="List the checks and exit.")] = False,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="Ask all nodes, each of which runs doctor --serve meanwhile.")
+    ] = False,
+    serve: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Answer doctor --cluster of the other nodes for so long."),
+    ] = None,
+    addresses: Annotated[
+        str | None,
+        typer.Option(
+            "--peers",
+            metavar="A,B",
+            help="With --cluster or --serve: addresses of other nodes, where multicast is blocked.",
+        ),
+    ] = None,
+    wait: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="--cluster: how long to wait for the others. [default: 10]"),
+    ] = None,
+    ssh: Annotated[
+        bool, typer.Option("--ssh", help="--cluster: start doctor --serve on the others by ssh.")
+    ] = False,
+    picture: Annotated[
+        str | None, typer.Option(metavar="FILE", help="--cluster: also draw it, as SVG.")
+    ] = None,
 ) -> None:
     """Explain what keeps this machine, or its peers, from working together; with --fix mend it."""
     chosen = Format.json if as_json else format
     order = Order(
         tuple(peers or ()), tuple(only or ()), tuple(ignore or ()), fix, yes, chosen, fail_on, python, report
     )
-    if chosen is Format.nagios and not listing:
+    together = cluster or serve is not None
+    if chosen is Format.nagios and not (listing or together):
         _monitor(order)
     with guarded("doctor", as_json=chosen is Format.json):
         demand_sense(order)
+        if not cluster and (wait is not None or ssh or picture is not None):
+            raise Misuse("--wait, --ssh and --picture go with --cluster alone", "add --cluster")
+        if addresses is not None and not together:
+            raise Misuse("--peers goes with --cluster or --serve alone", "add one of them")
+        if together:
+            if listing:
+                raise Misuse("--list only lists", "leave --cluster and --serve out")
+            from avahi_gpu.cli.cluster_doctor import Round
+            from avahi_gpu.launch.command import split_peers
+
+            named = split_peers(addresses) if addresses is not None else ()
+            _ask_together(order, Round(named, wait, ssh, picture), cluster=cluster, serve=serve)
         if listing:
             if chosen is Format.nagios or fix or report is not None:
                 raise Misuse("--list only lists", "leave --fix, --report and --format nagios out")
@@ -68,6 +109,20 @@ def command(  # noqa: PLR0917  typer takes options as parameters
                 show=lambda _: show_list(rows, console()),
             )
         finish(diagnose(System(), order), as_json=chosen is Format.json, show=lambda _: None)
+
+
+def _ask_together(order: Order, asked: Round, *, cluster: bool, serve: float | None) -> NoReturn:
+    """Be one of the doctors that ask each other, and end."""
+    from avahi_gpu.cli.cluster_doctor import serve_others, survey_cluster
+
+    as_json = order.format is Format.json
+    if order.fix or order.format is Format.nagios:
+        raise Misuse("--cluster and --serve only ask", "leave --fix and --format nagios out")
+    if serve is not None:
+        if cluster or order.peers or order.only or order.ignore or order.report is not None:
+            raise Misuse("--serve only answers", "give --peers and --python beside it, and nothing else")
+        finish(serve_others(System(), serve, order, asked.peers), as_json=as_json, show=lambda _: None)
+    finish(survey_cluster(System(), order, asked), as_json=as_json, show=lambda _: None)
 
 
 def _monitor(order: Order) -> None:

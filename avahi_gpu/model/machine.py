@@ -7,6 +7,7 @@ from typing import Literal
 
 from avahi_gpu.model.areas import DaemonFacts, NameFacts, NetworkFacts
 from avahi_gpu.model.host import HostFacts
+from avahi_gpu.model.view import ClusterView
 from avahi_gpu.model.words import DEFAULT_PORT, Gpu, Interface, Service, Versions
 
 
@@ -107,3 +108,4 @@ class Facts:
     avahi: DaemonFacts = field(default_factory=DaemonFacts)
     host: HostFacts = field(default_factory=HostFacts)
     unread: dict[str, str] = field(default_factory=dict)  # "network.mdns_sockets" -> why it could not be read
+    view: ClusterView | None = None  # of all nodes; None: they were not asked, doctor --cluster does

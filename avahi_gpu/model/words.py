@@ -10,6 +10,7 @@ from typing import Literal
 
 NODE_SERVICE = "_torch._tcp"  # static, from setup: "this machine is a node"
 JOB_SERVICE = "_torch-rdzv._tcp"  # dynamic, from a running job's agent
+DOCTOR_SERVICE = "_torch-doctor._tcp"  # dynamic, from a doctor that answers or asks the others
 DOMAIN = "local"
 DEFAULT_PORT = 29500  # torch's customary MASTER_PORT, published by setup
 DEFAULT_CLUSTER = "default"

@@ -23,8 +23,9 @@ ARROWS = {
     "changes": {"files", "host"},
     "rendezvous": {"files", "avahi", "host"},
     "launch": {"files", "avahi", "host", "rendezvous"},
+    "survey": {"files", "avahi", "host", "rendezvous"},
     "render": {"files", "changes"},
-    "cli": {"files", "avahi", "host", "checks", "changes", "rendezvous", "launch", "render"},
+    "cli": {"files", "avahi", "host", "checks", "changes", "rendezvous", "launch", "survey", "render"},
 }
 
 # single arrows beyond these, each with its reason
@@ -44,6 +45,9 @@ PURE = (
     "changes/change.py",
     "changes/plan.py",
     "rendezvous/*.py",
+    "survey/limits.py",
+    "survey/messages.py",
+    "survey/record.py",
 )
 # … except the thin edges of the rendezvous, which hold its sockets, clocks and D-Bus
 EDGES = (

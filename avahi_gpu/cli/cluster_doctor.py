@@ -1,0 +1,111 @@
+"""``doctor --cluster`` and ``doctor --serve``: ask the doctors of all nodes, and be one of them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from avahi_gpu.checks.cluster import restrict_peers
+from avahi_gpu.checks.registry import run_checks
+from avahi_gpu.cli.diagnosis import Format, Order, conclude
+from avahi_gpu.errors import ChangeFailed, Misuse
+from avahi_gpu.host.facts import gather_facts
+from avahi_gpu.host.gpu import find_python
+from avahi_gpu.host.system import System
+from avahi_gpu.model import ClusterView, Facts
+from avahi_gpu.render.findings import show_findings
+from avahi_gpu.render.matrix import show_matrix, view_data
+from avahi_gpu.render.text import console, printable
+from avahi_gpu.result import Result
+
+WAIT_MAX_S = 45.0  # a doctor keeps its time for one asker no longer
+SERVE_MAX_S = 3600.0  # nobody leaves it running for ever
+# of one node alone, and answered better where all of them are asked
+SUPERSEDED = ("AG605", "AG606", "AG607")
+
+
+@dataclass(frozen=True)
+class Round:
+    """What the command line asks for beside an ``Order``. ``wait_s`` None: the usual."""
+
+    peers: tuple[str, ...] = ()
+    wait_s: float | None = None
+    ssh: bool = False
+    picture: str | None = None
+
+
+def survey_cluster(system: System, order: Order, asked: Round) -> Result:
+    """Ask all nodes, judge and tell. Raises AvahiGpuError."""
+    if asked.wait_s is not None and not 0 < asked.wait_s <= WAIT_MAX_S:
+        raise Misuse("that is no time to wait", f"give --wait more than 0 and at most {WAIT_MAX_S:g} seconds")
+    if asked.picture is not None and not Path(asked.picture).absolute().parent.is_dir():
+        raise Misuse(f"there is no folder for {asked.picture}", "name a file in a folder that exists")
+    python = find_python(system, order.python) if order.python is not None else None
+    facts, view = asyncio.run(_read(system, order, asked, python))
+    facts = replace(restrict_peers(facts, order.peers), view=view)
+    ignore = order.ignore if order.only else (*order.ignore, *SUPERSEDED)
+    findings = run_checks(facts, order.only, ignore)
+    show_matrix(view, order.out)
+    show_findings(findings, order.out)
+    if asked.picture is not None:
+        _draw(system, view, asked.picture)
+        order.out.print(f"picture: {printable(asked.picture)}")
+    result = conclude(system, order, facts, findings)
+    return replace(result, data={**result.data, **view_data(view)})
+
+
+async def _read(system: System, order: Order, asked: Round, python: str | None) -> tuple[Facts, ClusterView]:
+    from avahi_gpu.survey.remote import Remote
+    from avahi_gpu.survey.survey import WAIT_S, survey
+
+    facts, view = await asyncio.gather(
+        gather_facts(system, python=python),
+        survey(
+            system,
+            python=python,
+            peers=asked.peers,
+            wait_s=asked.wait_s or WAIT_S,
+            tell=_progress(order),
+            remote=Remote(order.python) if asked.ssh else None,
+        ),
+    )
+    return facts, view
+
+
+def _progress(order: Order) -> Callable[[str], None]:
+    """Tell on stderr what is going on, where people read."""
+    if order.format is not Format.text:
+        return lambda _: None
+    err = console(sys.stderr)
+    return lambda text: err.print(f"… {printable(text, 1000)}")
+
+
+def _draw(system: System, view: ClusterView, name: str) -> None:
+    from avahi_gpu.render.picture import draw
+
+    try:
+        system.write(Path(name).absolute(), draw(view).encode())
+    except ChangeFailed as fault:
+        raise ChangeFailed(f"the picture cannot be written: {fault.message}", fault.hint) from None
+
+
+def serve_others(system: System, seconds: float, order: Order, peers: tuple[str, ...]) -> Result:
+    """Answer the doctors of other nodes until the time is over. Raises AvahiGpuError."""
+    from avahi_gpu.survey.serving import serve
+
+    if not 0 < seconds <= SERVE_MAX_S:
+        raise Misuse(
+            f"--serve {seconds:g} makes no sense", f"give seconds, more than 0 and at most {SERVE_MAX_S:g}"
+        )
+    python = find_python(system, order.python) if order.python is not None else None
+
+    def tell(text: str) -> None:
+        order.out.print(printable(text, 1000))
+        sys.stdout.flush()
+
+    served = asyncio.run(serve(system, seconds, python=python, peers=peers, tell=tell))
+    tell(f"{seconds:g} s are over; asked {'once' if served == 1 else f'{served} times'}")
+    return Result("doctor", {"served": served})
