@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
-import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from avahi_gpu.errors import AvahiGpuError
+from avahi_gpu.errors import AvahiGpuError, MalformedConfiguration
 from avahi_gpu.files import config as configuration
 from avahi_gpu.files import nsswitch, service_file, txt
 from avahi_gpu.host import daemons, gpu, net, node, nss, packages
 from avahi_gpu.host.aside import aside
 from avahi_gpu.host.configuration import read_config
+from avahi_gpu.host.deadline import FILE_S, Deadline
 from avahi_gpu.host.gpu import find_python
-from avahi_gpu.host.lan import read_lan
+from avahi_gpu.host.lan import LanFacts, read_lan
+from avahi_gpu.host.machine import Machine, read_machine
 from avahi_gpu.host.probers import Ground, read_all
 from avahi_gpu.host.system import System
 from avahi_gpu.model import (
@@ -34,14 +37,9 @@ from avahi_gpu.model import (
     Versions,
 )
 
-# modules that answer for .local, beside those that the hosts line names
-MDNS_MODULES = ("mdns4_minimal", "mdns_minimal", "mdns4", "mdns", "mdns6_minimal", "mdns6")
-BUILT_IN = ("files", "dns")  # part of glibc itself since 2.34
-
-_MODULE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
-# the multiarch folder of a machine whose name is not the one that Debian gives the architecture
-_TRIPLES = {"ppc64le": "powerpc64le", "i686": "i386", "armv7l": "arm"}
+INTERFACES_S = 2.0  # the kernel tells in milliseconds, of four thousand interfaces in half a second
+FILES = ("/etc/hosts", "/etc/resolv.conf", daemons.DEFAULT_CONFIG, "/etc/mdns.allow", str(SERVICE_FILE))
+CHILDREN_END_S = 0.5  # so long before the deadline programs that we run are ended, for their words to count
 
 
 @dataclass(frozen=True)
@@ -62,12 +60,14 @@ def read_facts(
     wanted_peers: tuple[str, ...] = (),
     known: Facts | None = None,
     deep: bool = True,
+    meanwhile: Callable[[], object] | None = None,
 ) -> Facts:
     """Return the facts of this machine. Not to be called where an event loop runs: see ``gather_facts``.
 
     ``python``: the environment whose torch counts. ``cluster``: the name to publish; None takes that of
     the configuration, else of the present service file. ``known``: facts read before, whose GPUs and versions
-    are taken over. ``deep``: with all probers, not setup's alone. Raises MalformedConfiguration where our own
+    are taken over. ``deep``: with all probers, not setup's alone. ``meanwhile``: what the caller has to load,
+    done while answers are awaited. Raises MalformedConfiguration where our own
     configuration is wrong, Misuse where the Python that it names is none.
     """
     return asyncio.run(
@@ -79,6 +79,7 @@ def read_facts(
             wanted_peers=wanted_peers,
             known=known,
             deep=deep,
+            meanwhile=meanwhile,
         )
     )
 
@@ -92,121 +93,134 @@ async def gather_facts(
     wanted_peers: tuple[str, ...] = (),
     known: Facts | None = None,
     deep: bool = True,
+    meanwhile: Callable[[], object] | None = None,
 ) -> Facts:
-    """Do what ``read_facts`` says, in the running event loop."""
-    config = read_config(system)
-    python = python or (find_python(system, config.python) if config.python else None)
-    interfaces = await aside(net.read_interfaces)
-    manager = packages.find_manager(system)
+    """Do what ``read_facts`` says, in the running event loop.
+
+    It ends about ``deadline.READ_S`` after its start at the latest; what has not answered by then is unread.
+    """
+    deadline = Deadline()
+    system = system.until(time.monotonic() + deadline.within_s - CHILDREN_END_S)
+    loop = asyncio.get_running_loop()
+    told: asyncio.Future[DaemonState] = loop.create_future()
+    lan = LanFacts()
+    # the LAN is asked first: what is done while its answers are awaited takes no time
+    links = loop.create_task(
+        deadline.hold("interfaces", aside(net.read_interfaces, system), (), INTERFACES_S)
+    )
+    asking = read_lan(lan, system, links, told, with_peers=with_peers, wanted=wanted_peers)
+    asked = loop.create_task(deadline.hold("lan", asking, None))
+    config = await _read_config(system, deadline)
+    if config.python and python is None:
+        python = await aside(find_python, system, config.python)
     hostname = platform.node()
-    told: asyncio.Future[DaemonState] = asyncio.get_running_loop().create_future()
+    manager = await deadline.read("package_manager", None, packages.find_manager, system)
+    unasked: dict[str, bool | None] = dict.fromkeys(packages.NAMES)
+    others = asyncio.gather(
+        deadline.hold("packages", aside(packages.read_installed, system, manager), unasked),
+        deadline.hold("hardware", aside(read_hardware, system, python, known), None),
+        deadline.hold("kernel_name", aside(nss.lookup, system, hostname), None),
+        deadline.hold("enabled", aside(daemons.read_enabled, system), None),
+    )
+    if meanwhile is not None:
+        await aside(meanwhile)
+    names, hosts, resolv, avahi_conf, mdns_allow, service = await asyncio.gather(
+        deadline.read_file(system, "/etc/nsswitch.conf", nsswitch.SIZE_MAX),
+        *(deadline.read_file(system, path) for path in FILES),
+    )
     ground = Ground(
         system=system,
-        interfaces=interfaces,
+        interfaces=await links,
         told=told,
-        nsswitch=system.read("/etc/nsswitch.conf", nsswitch.SIZE_MAX),
-        etc_hosts=system.read("/etc/hosts"),
-        resolv_conf=system.read("/etc/resolv.conf"),
-        avahi_conf=system.read(daemons.DEFAULT_CONFIG),
+        nsswitch=names,
+        etc_hosts=hosts,
+        resolv_conf=resolv,
+        avahi_conf=avahi_conf,
         environment=dict(os.environ),
         python=python,
         wanted_peers=wanted_peers,
         with_peers=with_peers,
     )
-    lan, installed, hardware, kernel_name, enabled, readings = await asyncio.gather(
-        read_lan(system, interfaces, told, with_peers=with_peers),
-        aside(packages.read_installed, system, manager),
-        aside(read_hardware, system, python, known),
-        aside(nss.lookup, system, hostname),
-        aside(daemons.read_enabled, system),
-        read_all(ground, setup_only=not deep),
-    )
-    daemon = replace(
-        lan.daemon,
-        installed=system.find_program(daemons.PROGRAM) is not None,
-        pid=lan.daemon.pid or daemons.find_avahi(system),
-        enabled=enabled,
-    )
-    daemon = replace(daemon, config_path=daemons.read_config_path(system, daemon.pid))
-    machine_id = node.read_machine_id(system)
+    readings = await read_all(ground, setup_only=not deep, within_s=deadline.left_s)
+    installed, hardware, kernel_name, enabled = await others
+    await asked
+    daemon = await _complete(system, deadline, lan.daemon, enabled)
+    if daemon.config_path != avahi_conf.path:
+        avahi_conf = await deadline.read_file(system, daemon.config_path)
+    machine = await deadline.read("machine", Machine(), read_machine, system, names)
+    # avahi-daemon may have joined groups while it was asked
+    interfaces = await deadline.read("groups", await links, net.read_groups, system, ground.interfaces)
     facts = Facts(
         hostname=hostname,
         is_root=system.is_root,
-        init=daemons.read_init(system),
-        distribution=read_distribution(system),
+        init=machine.init,
+        distribution=machine.distribution,
         package_manager=manager,
         packages=installed,
-        machine_id=machine_id,
-        # joined groups are read again: avahi-daemon may have joined while it was asked
-        interfaces=await aside(net.read_interfaces),
+        machine_id=machine.id,
+        interfaces=interfaces,
         daemon=daemon,
-        nsswitch=ground.nsswitch,
-        etc_hosts=ground.etc_hosts,
-        resolv_conf=ground.resolv_conf,
-        avahi_conf=system.read(daemon.config_path),
-        mdns_allow=system.read("/etc/mdns.allow"),
-        service_file=system.read(SERVICE_FILE),
+        nsswitch=names,
+        etc_hosts=hosts,
+        resolv_conf=resolv,
+        avahi_conf=avahi_conf,
+        mdns_allow=mdns_allow,
+        service_file=service,
         wanted_service_file=None,
-        nss_modules={},
+        nss_modules=machine.modules,
         own_service=lan.own_service,
         own_name=lan.own_name,
         kernel_name=kernel_name,
         peers=lan.peers,
-        gpus=hardware.gpus,
-        versions=hardware.versions,
-        gpu_error=hardware.error,
+        gpus=hardware.gpus if hardware is not None else None,
+        versions=hardware.versions if hardware is not None else Versions(),
+        gpu_error=hardware.error if hardware is not None else "",
         wanted_peers=wanted_peers,
-        node_id=node.make_node_id(machine_id, hostname),
+        node_id=node.make_node_id(machine.id, hostname),
         names=NameFacts(**readings.values.get("names", {})),
         network=NetworkFacts(**readings.values.get("network", {})),
         avahi=DaemonFacts(**readings.values.get("avahi", {})),
         host=HostFacts(**readings.values.get("host", {})),
-        unread=readings.unread,
+        unread={**readings.unread, **deadline.unread},
     )
-    facts = replace(facts, nss_modules=find_modules(system, facts.nsswitch))
-    wanted, error = _want_service_file(system, facts, cluster, config)
+    hung: tuple[bytes | None, str] = (None, f"the template could not be read within {FILE_S:g} s")
+    wanted, error = await deadline.read("template", hung, _want_service_file, system, facts, cluster, config)
     return replace(facts, wanted_service_file=wanted, wanted_service_error=error)
+
+
+async def _read_config(system: System, deadline: Deadline) -> configuration.Config:
+    config = await deadline.read(configuration.PATH, None, read_config, system)
+    if config is None:
+        reason = deadline.unread[configuration.PATH]
+        raise MalformedConfiguration(configuration.PATH, f"cannot be read: {reason}", "does its disk hang?")
+    return config
+
+
+async def _complete(
+    system: System, deadline: Deadline, daemon: DaemonState, enabled: bool | None
+) -> DaemonState:
+    """Return what Avahi told of itself with what its process and files tell."""
+
+    def look() -> DaemonState:
+        pid = daemon.pid or daemons.find_avahi(system)
+        return replace(
+            daemon,
+            installed=system.find_program(daemons.PROGRAM) is not None,
+            pid=pid,
+            enabled=enabled,
+            config_path=daemons.read_config_path(system, pid),
+        )
+
+    return await deadline.read("daemon", replace(daemon, enabled=enabled), look)
 
 
 def read_hardware(system: System, python: str | None, known: Facts | None = None) -> Hardware:
     """Return GPUs, driver and the versions of ``python``'s torch; those of ``known`` where given."""
     if known is not None and known.gpus is not None:
         return Hardware(known.gpus, known.versions, known.gpu_error)
-    gpus, driver, _cuda_driver, error = gpu.read_gpus()
+    gpus, driver, _cuda_driver, error = gpu.read_gpus(min(gpu.NVML_S, system.left_s()))
     versions = gpu.read_versions(system, python)
     return Hardware(gpus, replace(versions, driver=driver), error)
-
-
-def read_distribution(system: System) -> str:
-    """Return ID of os-release(5), '' where there is none."""
-    for path in _OS_RELEASE:
-        content = system.read(path).content
-        if content is not None:
-            return parse_os_release(content.decode("utf-8", "replace")).get("ID", "")
-    return ""
-
-
-def parse_os_release(text: str) -> dict[str, str]:
-    """Return the assignments of os-release(5), without their quotes."""
-    found = (re.fullmatch(r"\s*([A-Z0-9_]+)=(\"?)([^\"]*)\2\s*", line) for line in text.splitlines())
-    return {m[1]: m[3].strip("'") for m in found if m is not None}
-
-
-def find_modules(system: System, state: FileState) -> dict[str, bool]:
-    """Return for each module on the hosts line, and each that answers for .local, whether glibc finds it."""
-    named = nsswitch.modules(nsswitch.decode(state.content or b""))
-    folders = library_folders(platform.machine())
-    return {
-        name: name in BUILT_IN or any(system.exists(f"{f}/libnss_{name}.so.2") for f in folders)
-        for name in dict.fromkeys((*named, *MDNS_MODULES))
-        if _MODULE_NAME.fullmatch(name)
-    }
-
-
-def library_folders(machine: str) -> tuple[str, ...]:
-    """Return where glibc looks for modules, on Debian and on others."""
-    triple = f"{_TRIPLES.get(machine, machine)}-linux-gnu{'eabihf' if machine == 'armv7l' else ''}"
-    return tuple(f"{top}/{name}" for name in (f"lib/{triple}", "lib64", "lib") for top in ("/usr", ""))
 
 
 def _want_service_file(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 
-from avahi_gpu.avahi.browse import Browser, Listing, browse
+from avahi_gpu.avahi.browse import RELIABLE_S, RESOLVE_GRACE_S, Browser, Listing
 from avahi_gpu.avahi.bus import Avahi, connect
 from avahi_gpu.avahi.names import SERVER_REGISTERING, avahi_missing
 from avahi_gpu.errors import BusError, BusUnavailable
@@ -19,58 +19,52 @@ from avahi_gpu.model import NODE_SERVICE, DaemonState, Interface, Lookup, PeerFa
 
 SETTLE_S = 3.0  # claiming a host name takes 1 s, after a conflict 2 s: "registering" is then a fact
 OWN_SERVICE_S = 0.6  # our own service comes from the daemon's memory in a millisecond, or not at all
+# answers to the first query arrive 0.12 to 0.22 s after the start: thrice that is enough where all is well
+QUICK_S = 0.65
 PROBE_S = 1.5  # a connection within a LAN takes a millisecond; one lost packet costs a second
 LOOKUPS_AT_ONCE = 8  # each is a process
 
 
-@dataclass(frozen=True)
+@dataclass
 class LanFacts:
-    """See the fields of the same names in ``model.Facts``."""
+    """See the fields of the same names in ``model.Facts``; filled as the answers come."""
 
-    daemon: DaemonState
+    daemon: DaemonState = field(default_factory=lambda: DaemonState(installed=False, bus_reachable=False))
     own_service: tuple[Service, ...] | None = None
     own_name: Lookup | None = None
     peers: tuple[PeerFacts, ...] | None = None
 
 
 async def read_lan(
+    lan: LanFacts,
     system: System,
-    interfaces: Sequence[Interface],
+    interfaces: Awaitable[Sequence[Interface]],
     told: asyncio.Future[DaemonState],
     *,
     with_peers: bool,
-) -> LanFacts:
+    wanted: Sequence[str] = (),
+) -> None:
     """Ask Avahi; never raises for a bus or a daemon that is not there. ``daemon.installed`` is not asked.
 
-    ``told`` gets the daemon's state as soon as it is known: others wait for it alone.
+    ``told`` gets the daemon's state as soon as it is known: others wait for it alone. ``wanted``: names of
+    peers that are worth a second query.
     """
-    lan = LanFacts(DaemonState(installed=False, bus_reachable=False))
     try:
-        lan = await _read_lan(system, interfaces, told, with_peers=with_peers)
+        async with connect(need_avahi=False) as avahi:
+            lan.daemon = replace(lan.daemon, bus_reachable=True, on_bus=avahi.on_bus)
+            try:
+                lan.daemon = await _read_daemon(avahi)
+                told.set_result(lan.daemon)
+                await _read_services(
+                    avahi, lan, system, await interfaces, with_peers=with_peers, wanted=wanted
+                )
+            except BusError as fault:
+                lan.daemon = replace(lan.daemon, bus_error=fault.message)
+    except BusUnavailable as fault:
+        lan.daemon = replace(lan.daemon, bus_error=fault.message)
     finally:
         if not told.done():
             told.set_result(lan.daemon)
-    return lan
-
-
-async def _read_lan(
-    system: System,
-    interfaces: Sequence[Interface],
-    told: asyncio.Future[DaemonState],
-    *,
-    with_peers: bool,
-) -> LanFacts:
-    try:
-        async with connect(need_avahi=False) as avahi:
-            daemon = DaemonState(installed=False, bus_reachable=True, on_bus=avahi.on_bus)
-            try:
-                daemon = await _read_daemon(avahi)
-                told.set_result(daemon)
-                return await _read_services(avahi, daemon, system, interfaces, with_peers=with_peers)
-            except BusError as fault:
-                return LanFacts(replace(daemon, bus_error=fault.message))
-    except BusUnavailable as fault:
-        return LanFacts(DaemonState(installed=False, bus_reachable=False, bus_error=fault.message))
 
 
 async def _read_daemon(avahi: Avahi) -> DaemonState:
@@ -95,34 +89,62 @@ async def _read_daemon(avahi: Avahi) -> DaemonState:
 
 async def _read_services(
     avahi: Avahi,
-    daemon: DaemonState,
+    lan: LanFacts,
     system: System,
     interfaces: Sequence[Interface],
     *,
     with_peers: bool,
-) -> LanFacts:
-    own_name = asyncio.ensure_future(aside(nss.lookup, system, f"{daemon.host_name}.{daemon.domain}"))
-    try:
-        listing = await _list_nodes(avahi, interfaces, with_peers=with_peers)
-        peers = await _read_peers(listing, system, interfaces) if with_peers else None
-    finally:
-        lookup = await own_name
-    own = tuple(s for s in listing.services if s.own)
-    return LanFacts(daemon, own, lookup, peers)
+    wanted: Sequence[str],
+) -> None:
+    async def look_up() -> None:
+        lan.own_name = await aside(nss.lookup, system, f"{lan.daemon.host_name}.{lan.daemon.domain}")
+
+    async def list_nodes() -> None:
+        prefer = [i.index for i in net.lan_interfaces(tuple(interfaces))]
+        async with Browser(avahi, NODE_SERVICE, prefer=prefer) as browser:
+            await (_see_nodes(browser, wanted) if with_peers else _see_ourselves(browser))
+            if not avahi.on_bus:
+                raise avahi_missing()
+            lan.own_service = tuple(s for s in browser.services.values() if s.own)
+            listing = Listing(tuple(browser.services.values()), tuple(browser.unresolved))
+        if with_peers:
+            lan.peers = await _read_peers(listing, system, interfaces)
+
+    await asyncio.gather(look_up(), list_nodes())
 
 
-async def _list_nodes(avahi: Avahi, interfaces: Sequence[Interface], *, with_peers: bool) -> Listing:
-    """List the nodes; without peers only as long as it takes to see ourselves."""
-    prefer = [i.index for i in net.lan_interfaces(tuple(interfaces))]
-    if with_peers:
-        return await browse(avahi, NODE_SERVICE, prefer=prefer)
+async def _see_ourselves(browser: Browser) -> None:
+    await _follow(browser, OWN_SERVICE_S, lambda: any(s.own for s in browser.services.values()))
+
+
+async def _see_nodes(browser: Browser, wanted: Sequence[str]) -> None:
+    """See the others: by one query where all is well, by two where one of us may have been missed."""
+
+    def is_enough() -> bool:
+        others = [s for s in browser.services.values() if not s.own]
+        return bool(others) and not browser.unresolved and all(_is_named(name, others) for name in wanted)
+
+    began = asyncio.get_running_loop().time()
+    await _follow(browser, QUICK_S)
+    if not is_enough():
+        await _follow(browser, began + RELIABLE_S - asyncio.get_running_loop().time())
+        await _follow(browser, RESOLVE_GRACE_S, lambda: not browser.unresolved)
+
+
+async def _follow(browser: Browser, within_s: float, until: Callable[[], bool] = lambda: False) -> None:
+    """Take what the browser tells, until that is so or the time has passed."""
     loop = asyncio.get_running_loop()
-    end = loop.time() + OWN_SERVICE_S
-    async with Browser(avahi, NODE_SERVICE, prefer=prefer) as browser:
-        while not any(s.own for s in browser.services.values()):
-            if await browser.next_event(end - loop.time()) is None:
-                break
-        return Listing(tuple(browser.services.values()), tuple(browser.unresolved))
+    end = loop.time() + within_s
+    while not until() and await browser.next_event(end - loop.time()) is not None:
+        pass
+
+
+def _is_named(wanted: str, services: Sequence[Service]) -> bool:
+    name = wanted.lower().rstrip(".").removesuffix(".local")
+    return any(
+        name in (s.name.lower(), s.host.lower().rstrip(".").removesuffix(".local"), s.address)
+        for s in services
+    )
 
 
 async def _read_peers(

@@ -10,6 +10,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any, Literal
 
 from avahi_gpu.host.kernel import open_kernel
@@ -78,9 +79,7 @@ def _describe(links: list[Any], addresses: list[Any], system: System) -> tuple[I
         if master:
             masters[link["index"]] = master
     bridges = bridges_of_cards(words, masters)
-    groups = [system.read(f"/proc/net/{table}").content for table in ("igmp", "igmp6")]
-    texts = [(content or b"").decode("ascii", "replace") for content in groups]
-    members = None if groups == [None, None] else read_mdns_members(*texts)
+    members = _read_members(system)
     found = []
     for link in links:
         index = int(link["index"])
@@ -100,6 +99,20 @@ def _describe(links: list[Any], addresses: list[Any], system: System) -> tuple[I
             )
         )
     return tuple(sorted(found, key=lambda i: i.index))
+
+
+def read_groups(system: System, interfaces: tuple[Interface, ...]) -> tuple[Interface, ...]:
+    """Return the interfaces with ``in_mdns_group`` as it is now."""
+    members = _read_members(system)
+    return tuple(
+        replace(i, in_mdns_group=None if members is None else i.index in members) for i in interfaces
+    )
+
+
+def _read_members(system: System) -> frozenset[int] | None:
+    groups = [system.read(f"/proc/net/{table}").content for table in ("igmp", "igmp6")]
+    texts = [(content or b"").decode("ascii", "replace") for content in groups]
+    return None if groups == [None, None] else read_mdns_members(*texts)
 
 
 def _addresses(index: int, messages: Iterable[Any]) -> Iterable[Address]:

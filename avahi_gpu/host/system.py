@@ -36,6 +36,15 @@ class System:
     """A machine, or the tree of one under ``root``."""
 
     root: Path = field(default_factory=lambda: Path("/"))
+    ends_at: float | None = None  # on the monotonic clock: programs that run then are ended
+
+    def until(self, ends_at: float) -> System:
+        """Return the same machine, where no program that we run goes on beyond a time."""
+        return System(self.root, ends_at)
+
+    def left_s(self) -> float:
+        """Return the seconds that a program may run now."""
+        return float("inf") if self.ends_at is None else max(0.0, self.ends_at - time.monotonic())
 
     @property
     def is_root(self) -> bool:
@@ -242,7 +251,7 @@ class System:
         ``LC_ALL=C``; nothing on its stdin but ``input``; ``env`` is added to our environment. After
         ``timeout_s`` the whole group is ended and ``returncode`` is None. 127: there is no such program.
         """
-        return run_process(argv, timeout_s, self._environment(env), input)
+        return run_process(argv, min(timeout_s, self.left_s()), self._environment(env), input)
 
     def start_daemon(self, argv: Sequence[str], timeout_s: float = DAEMON_START_S) -> Completed:
         """Run a program that starts a daemon and returns (``avahi-daemon --daemonize``, ``systemctl start``).

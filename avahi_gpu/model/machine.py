@@ -23,10 +23,11 @@ class FileState:
     link_target: str | None = None  # where it is a symbolic link, fully resolved
     writable: bool = True  # the file, or the folder that would hold it, can be changed
     error: str = ""
+    hangs: bool = False  # something is there, on a file system that does not answer
 
     @property
     def exists(self) -> bool:
-        return self.content is not None or self.mode is not None
+        return self.content is not None or self.mode is not None or self.hangs
 
 
 @dataclass(frozen=True)

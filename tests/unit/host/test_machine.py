@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from avahi_gpu.errors import ChangeFailed, MalformedInput
 from avahi_gpu.files import service_file, txt
-from avahi_gpu.host import daemons, facts, node, nss, packages
-from avahi_gpu.host.facts import library_folders
+from avahi_gpu.host import daemons, machine, node, nss, packages
+from avahi_gpu.host.machine import library_folders
 from avahi_gpu.host.system import System
 from avahi_gpu.model import FileState, NodeFacts
 
@@ -202,7 +202,7 @@ def test_an_unreadable_template_is_named(system: System) -> None:
 def test_os_release_is_read_with_and_without_quotes() -> None:
     text = 'NAME="Debian GNU/Linux"\nID=debian\nVERSION_ID="12"\n# ID=no\nODD=\'x\'\n'
 
-    found = facts.parse_os_release(text)
+    found = machine.parse_os_release(text)
 
     assert (found["NAME"], found["ID"], found["VERSION_ID"], found["ODD"]) == (
         "Debian GNU/Linux",
@@ -214,7 +214,7 @@ def test_os_release_is_read_with_and_without_quotes() -> None:
 
 @given(st.text(max_size=200))
 def test_any_os_release_is_read(text: str) -> None:
-    facts.parse_os_release(text)
+    machine.parse_os_release(text)
 
 
 def test_modules_are_looked_for_where_glibc_looks(system: System) -> None:
@@ -222,7 +222,7 @@ def test_modules_are_looked_for_where_glibc_looks(system: System) -> None:
     for folder in library_folders("x86_64")[:1]:
         put(system, f"{folder}/libnss_mdns4_minimal.so.2", b"")
 
-    found = facts.find_modules(system, state)
+    found = machine.find_modules(system, state)
 
     assert found["files"]
     assert found["dns"]
