@@ -7,6 +7,7 @@ import ipaddress
 from collections import defaultdict
 from dataclasses import replace
 
+from avahi_gpu.checks.name_servers import dns_wait_s
 from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unknown, warn
 from avahi_gpu.checks.registry import check
 from avahi_gpu.model import Facts, Interface, PeerFacts
@@ -70,6 +71,7 @@ def peers_resolved(facts: Facts) -> Outcome:
     area="cluster",
     says="glibc resolves every node's .local name",
     needs=("AG102", "AG104", "AG203", "AG304", "AG323"),
+    follows=("AG109", "AG110", "AG114"),
 )
 def peers_by_name(facts: Facts) -> Outcome:
     """What ssh, ping and mpirun use. ``launch`` works without: it takes addresses from Avahi."""
@@ -77,6 +79,8 @@ def peers_by_name(facts: Facts) -> Outcome:
     if not asked:
         return skip("no other node that answers was asked for")
     failed = [(p, p.glibc) for p in asked if p.glibc and not p.glibc.addresses]
+    if failed and dns_wait_s(facts) and all(lookup.error == "timeout" for _, lookup in failed):
+        return skip("the look-ups did not end in time: see AG108 (dns-answers)")
     if failed:
         return error(
             f"glibc does not resolve {_hosts([p for p, _ in failed])}, though Avahi does",
@@ -94,6 +98,8 @@ def peers_by_name(facts: Facts) -> Outcome:
             hint="look for the name in /etc/hosts; a node with two interfaces may be harmless",
         )
     slow = [(p, p.glibc) for p in asked if p.glibc and p.glibc.elapsed_s > SLOW_LOOKUP_S]
+    if slow and dns_wait_s(facts):
+        return skip(f"looking up {_hosts([p for p, _ in slow])} is slow: see AG108 (dns-answers)")
     if slow:
         return warn(
             f"looking up {_hosts([p for p, _ in slow])} is slow",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from avahi_gpu.checks.outcome import Outcome, error, info, ok, unknown, warn
+from avahi_gpu.checks.name_servers import dns_wait_s
+from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unknown, warn
 from avahi_gpu.checks.registry import check
 from avahi_gpu.files import etc_hosts, resolv_conf
 from avahi_gpu.model import Facts
@@ -45,12 +46,15 @@ def hosts_loopback(facts: Facts) -> Outcome:
     area="names",
     says="glibc resolves this machine's .local name to a LAN address",
     needs=("AG102", "AG104", "AG203", "AG304", "AG305", "AG323"),
+    follows=("AG109", "AG110", "AG114"),
 )
 def own_name_resolves(facts: Facts) -> Outcome:
     """The way of ssh, ping and every program that knows nothing of Avahi."""
     lookup = facts.own_name
     if lookup is None:
         return unknown("nobody looked this machine's .local name up")
+    if not lookup.addresses and lookup.error == "timeout" and dns_wait_s(facts):
+        return skip("the look-up did not end in time: see AG108 (dns-answers)")
     if not lookup.addresses:
         return error(
             f"glibc does not resolve {lookup.name}",
@@ -82,6 +86,7 @@ def own_name_resolves(facts: Facts) -> Outcome:
     area="names",
     says="looking a .local name up is fast",
     needs=("AG105",),
+    follows=("AG108",),
 )
 def lookups_fast(facts: Facts) -> Outcome:
     """nss-mdns asks DNS for the SOA of ``local`` first: a dead name server costs seconds for every name."""
@@ -89,6 +94,8 @@ def lookups_fast(facts: Facts) -> Outcome:
     if lookup is None:
         return unknown("nobody looked this machine's .local name up")
     took = f"{lookup.name} took {lookup.elapsed_s:.2f} s"
+    if lookup.elapsed_s > SLOW_LOOKUP_S and dns_wait_s(facts):
+        return skip(f"{took}: see AG108 (dns-answers)")
     if lookup.elapsed_s > SLOW_LOOKUP_S:
         return warn(
             f"looking {lookup.name} up took {lookup.elapsed_s:.1f} s",

@@ -43,6 +43,7 @@ class Check:
     setup: bool  # part of what ``setup`` provides
     judge: Judge
     survey: bool = False  # asked where all nodes were asked, by ``doctor --cluster``
+    follows: tuple[str, ...] = ()
 
 
 _checks: dict[str, Check] = {}
@@ -55,12 +56,15 @@ def check(
     area: Area,
     says: str,
     needs: tuple[str, ...] = (),
+    follows: tuple[str, ...] = (),
     setup: bool = False,
     survey: bool = False,
 ) -> Callable[[Judge], Judge]:
     """Register the decorated function of ``Facts`` under ``id`` (``AG104``: the first digit is the area's).
 
     ``needs`` are ids of checks that must be ok, info or warn before this one's question makes sense.
+    ``follows`` are ids of checks whose error would merely show here again; that they are unknown is no
+    hindrance.
     Raises ValueError for an id or slug that is malformed or taken: a mistake of ours, seen on import.
     """
     found = _ID.fullmatch(id)
@@ -70,7 +74,7 @@ def check(
         raise ValueError(f"{id} {slug}: taken")
 
     def register(judge: Judge) -> Judge:
-        _checks[id] = Check(id, slug, area, says, needs, setup, judge, survey)
+        _checks[id] = Check(id, slug, area, says, needs, setup, judge, survey, follows)
         return judge
 
     return register
@@ -131,10 +135,12 @@ def _judge(
 ) -> None:
     if one.id in findings:
         return
-    for need in one.needs:
+    for need in (*one.needs, *one.follows):
         if need not in ignored:
             _judge(_checks[need], facts, ignored, findings, causes)
-    cause = next((causes[need] for need in one.needs if need in causes), None)
+    failed = [causes[need] for need in one.needs if need in causes]
+    failed += [id for id in one.follows if id in findings and findings[id].verdict == "error"]
+    cause = failed[0] if failed else None
     if cause is not None:
         says = f"not asked, because of {cause} ({_checks[cause].slug})"
         findings[one.id] = Finding(one.id, one.slug, one.area, "skip", says)

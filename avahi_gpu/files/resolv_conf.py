@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 PATH = "/etc/resolv.conf"
@@ -26,9 +27,27 @@ class ResolvConf:
     @property
     def longest_wait_s(self) -> int:
         """Seconds that one look-up lasts where no server answers (glibc res_send.c)."""
-        count = len(self.nameservers)
-        rounds = [max(1, (self.timeout_s << n) // (count if n else 1)) for n in range(count)]
-        return self.attempts * sum(rounds)
+        return self.wait_s(self.nameservers, ())
+
+    def wait_s(self, silent: Collection[str], deciding: Collection[str]) -> int:
+        """Return the seconds that one question waits for ``silent`` servers until a ``deciding`` one answers.
+
+        Those in neither answer at once, but with nothing that ends the search (glibc asks the next one). With
+        the option ``rotate`` any server may be the first: then the longest wait counts.
+        """
+        servers = self.nameservers
+        starts = range(len(servers)) if "rotate" in self.options else range(1)
+        return max(self._wait_from((*servers[n:], *servers[:n]), silent, deciding) for n in starts)
+
+    def _wait_from(self, servers: tuple[str, ...], silent: Collection[str], deciding: Collection[str]) -> int:
+        waited = 0
+        for n, server in enumerate(servers * self.attempts):
+            if server in deciding:
+                break
+            if server in silent:
+                place = n % len(servers)
+                waited += max(1, (self.timeout_s << place) // (len(servers) if place else 1))
+        return waited
 
 
 def parse(text: str) -> ResolvConf:

@@ -9,8 +9,8 @@ from avahi_gpu.host.process import NOT_FOUND
 from avahi_gpu.host.system import System
 from avahi_gpu.model import Lookup
 
-# a dead name server costs 2 attempts of 5 s (resolv.conf(5)), an unknown .local name 5 s more (Avahi)
-LOOKUP_S = 17.0
+# a dead name server costs 2 attempts of 5 s (resolv.conf(5)); who waits longer has told enough
+LOOKUP_S = 11.0
 MAX_ADDRESSES = 64
 
 _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252}[A-Za-z0-9_.])?")
@@ -30,7 +30,7 @@ def lookup(system: System, name: str, python: str | None = None, within_s: float
 
     Addresses come in glibc's order, each once. ``python`` is asked where there is no getent(1).
     """
-    if not _NAME.fullmatch(name):
+    if not is_host_name(name):
         return Lookup(name, (), 0.0, "not a host name")
     done = system.run(["getent", "ahosts", name], within_s)
     if done.returncode == NOT_FOUND:
@@ -42,6 +42,19 @@ def lookup(system: System, name: str, python: str | None = None, within_s: float
         return Lookup(name, addresses, done.elapsed_s)
     # getent(1) itself says nothing when it exits with 2: a name was not found
     return Lookup(name, (), done.elapsed_s, done.stderr.strip() or "name not found")
+
+
+def reverse(system: System, address: str, within_s: float) -> Lookup:
+    """Return how long glibc looks for the name of an address (getnameinfo(3)), and whether it finds one."""
+    done = system.run(["getent", "hosts", address], within_s)
+    if done.returncode is None:
+        return Lookup(address, (), done.elapsed_s, "no answer in time")
+    return Lookup(address, (), done.elapsed_s, "" if done.ok else done.stderr.strip() or "no name found")
+
+
+def is_host_name(name: str) -> bool:
+    """Whether a name may be put to glibc, and to programs as an argument: it begins with no dash."""
+    return bool(_NAME.fullmatch(name))
 
 
 def parse_ahosts(text: str) -> tuple[str, ...]:

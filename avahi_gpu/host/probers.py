@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from avahi_gpu.host import mdns_sockets, own_name
+from avahi_gpu.host import mdns_sockets, name_caches, name_servers, nss_modules, own_name
 from avahi_gpu.host.system import System
 from avahi_gpu.model import DaemonState, FileState, Interface
 
@@ -52,6 +52,10 @@ class Prober:
 PROBERS: dict[str, Prober] = {
     "host.own_name": Prober(own_name.read, own_name.OWN_NAME_S + 0.5),
     "host.pinned_names": Prober(own_name.read_pinned, own_name.PINNED_S),
+    "names.servers": Prober(name_servers.read, name_servers.PROBER_S),
+    "names.caches": Prober(name_caches.read, FILES_S),
+    "names.reverse": Prober(nss_modules.read_reverse, nss_modules.OWN_NAME_PROBER_S),
+    "names.own_by_module": Prober(nss_modules.read_own, nss_modules.OWN_NAME_PROBER_S),
     "network.mdns_sockets": Prober(mdns_sockets.read, FILES_S),
 }
 

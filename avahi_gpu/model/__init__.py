@@ -26,9 +26,9 @@ from avahi_gpu.model.machine import (
     DaemonState,
     Facts,
     FileState,
-    Lookup,
     PeerFacts,
 )
+from avahi_gpu.model.naming import Lookup, ModuleAnswer, NameServer, ServerWord, Status
 from avahi_gpu.model.view import (
     Attached,
     ClusterView,
@@ -93,7 +93,9 @@ __all__ = [
     "Link",
     "Lookup",
     "MdnsSocket",
+    "ModuleAnswer",
     "NameFacts",
+    "NameServer",
     "NetworkFacts",
     "NodeFacts",
     "OwnName",
@@ -103,8 +105,10 @@ __all__ = [
     "PinnedName",
     "PortTrial",
     "Purpose",
+    "ServerWord",
     "Service",
     "Silence",
+    "Status",
     "SurveyedNode",
     "Trial",
     "Verdict",

@@ -7,10 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from avahi_gpu.model.naming import Lookup, ModuleAnswer, NameServer
+
 
 @dataclass(frozen=True)
 class NameFacts:
     """Names: the name servers and what glibc's modules do."""
+
+    servers: tuple[NameServer, ...] | None = None  # in glibc's order, then those behind a local one
+    own_by_module: tuple[ModuleAnswer, ...] | None = None  # the mDNS modules, asked for this machine's name
+    reverse: Lookup | None = (
+        None  # the name of an address that has none; None: asked only where it may be slow
+    )
+    caches: tuple[str, ...] | None = None  # of nscd, sssd and systemd-resolved, those that run
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Literal
 
 from avahi_gpu.model.areas import DaemonFacts, NameFacts, NetworkFacts
 from avahi_gpu.model.host import HostFacts
+from avahi_gpu.model.naming import Lookup
 from avahi_gpu.model.view import ClusterView
 from avahi_gpu.model.words import DEFAULT_PORT, Gpu, Interface, Service, Versions
 
@@ -28,16 +29,6 @@ class FileState:
     @property
     def exists(self) -> bool:
         return self.content is not None or self.mode is not None or self.hangs
-
-
-@dataclass(frozen=True)
-class Lookup:
-    """What glibc answered for a name, in a process of its own, and how long it took."""
-
-    name: str
-    addresses: tuple[str, ...]
-    elapsed_s: float
-    error: str = ""  # '' where it resolved; else glibc's words, or "timeout"
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,9 @@ from avahi_gpu.model import (
     HostFacts,
     Interface,
     Lookup,
+    ModuleAnswer,
+    NameFacts,
+    NameServer,
     OwnName,
     PeerFacts,
     Service,
@@ -122,5 +125,10 @@ def healthy() -> Facts:
         host=HostFacts(
             own_name=OwnName("gpu-node-1", "gpu-node-1", (("gpu-node-1", "10.77.0.1"),)),
             pinned_names=(),
+        ),
+        names=NameFacts(
+            servers=(NameServer("10.77.0.254", "nxdomain", 0.002),),
+            own_by_module=(ModuleAnswer("mdns4_minimal", "success", ("10.77.0.1",), 0.001, loaded=True),),
+            caches=(),
         ),
     )

@@ -45,3 +45,24 @@ def test_how_long_silence_costs(text: str, seconds: int) -> None:
 def test_any_text_is_read(text: str) -> None:
     assert 1 <= len(parse(text).nameservers) <= 3
     assert parse(f"options timeout:{text}\n").longest_wait_s >= 0
+
+
+@pytest.mark.parametrize(
+    ("servers", "options", "silent", "deciding", "seconds"),
+    [
+        ("a", "", "", "a", 0),
+        ("a", "", "", "", 0),  # it refuses, at once
+        ("a", "", "a", "", 10),
+        ("a b", "", "a", "b", 5),
+        ("a b", "", "b", "a", 0),
+        ("a b", "rotate", "b", "a", 5),
+        ("a b", "timeout:1 attempts:1", "a", "b", 1),
+        ("a b c", "", "ab", "", 16),  # 5 + 10/3, twice
+    ],
+)
+def test_how_long_one_question_waits(
+    servers: str, options: str, silent: str, deciding: str, seconds: int
+) -> None:
+    conf = parse("".join(f"nameserver {s}\n" for s in servers.split()) + f"options {options}\n")
+
+    assert conf.wait_s(set(silent), set(deciding)) == seconds
