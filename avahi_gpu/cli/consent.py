@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-
-from rich.console import Console
+from typing import TYPE_CHECKING
 
 from avahi_gpu.changes.plan import without
 from avahi_gpu.errors import AS_ROOT, Misuse, NeedsRoot
 from avahi_gpu.model import Change
 from avahi_gpu.render.diff import show_changes
 from avahi_gpu.render.text import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def demand_root(is_root: bool, command: str) -> None:

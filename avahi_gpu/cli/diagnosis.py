@@ -8,13 +8,12 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-
-from rich.console import Console
+from typing import TYPE_CHECKING
 
 import avahi_gpu.checks  # noqa: F401  registers them
 from avahi_gpu.changes.plan import plan, plan_all, without
-from avahi_gpu.changes.provision import provision
 from avahi_gpu.checks.cluster import restrict_peers
 from avahi_gpu.checks.registry import all_checks, run_checks, select_checks
 from avahi_gpu.cli.consent import ask_for, demand_consent, demand_root
@@ -28,6 +27,9 @@ from avahi_gpu.render.findings import findings_data, show_findings
 from avahi_gpu.render.report import make_report
 from avahi_gpu.render.text import console, printable
 from avahi_gpu.result import Result
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 # avahi-daemon claims its host name, then its services, each in a second; twice that after a conflict
 SETTLE_S = 8.0
@@ -100,6 +102,12 @@ def conclude(
     return Result("doctor", findings_data(findings), code, errors)
 
 
+def load_the_rest() -> None:
+    """Load what is needed once the facts are there: the wait for the LAN's answers is time enough."""
+    import_module("avahi_gpu.files.service_template")
+    import_module("rich.console")
+
+
 @dataclass(frozen=True)
 class Doctor:
     """One run of the command: what it reads and asks is settled by the order."""
@@ -121,7 +129,14 @@ class Doctor:
     def _read(self, known: Facts | None, *, with_peers: bool) -> Facts:
         order = self.order
         python = find_python(self.system, order.python) if order.python is not None else None
-        facts = read_facts(self.system, python=python, with_peers=with_peers, known=known)
+        facts = read_facts(
+            self.system,
+            python=python,
+            with_peers=with_peers,
+            wanted_peers=order.peers,
+            known=known,
+            meanwhile=load_the_rest,
+        )
         return restrict_peers(facts, order.peers)
 
     def judge(self, facts: Facts) -> list[Finding]:
@@ -152,6 +167,8 @@ class Doctor:
             return facts, findings, ()
 
         made: list[Change] = []
+        from avahi_gpu.changes.provision import provision  # what reads the journal takes 20 ms to load
+
         errors: tuple[AvahiGpuError, ...] = ()
         try:
             provision(

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from avahi_gpu.errors import MalformedInput
 from avahi_gpu.files import txt
 from avahi_gpu.files.service_loader import TXT_TOTAL_WISE, ServiceGroup, StaticService, is_loaded, parse
-from avahi_gpu.files.service_template import fill
 from avahi_gpu.model import DEFAULT_PORT, NODE_SERVICE, NodeFacts
 
 __all__ = ["TXT_TOTAL_WISE", "ServiceGroup", "StaticService", "TxtItem", "is_loaded", "parse", "render"]
@@ -35,6 +34,8 @@ def render(
     sandbox and every value is escaped. Raises MalformedInput (``where:line``) where the template is wrong,
     or where avahi-daemon would refuse what it makes.
     """
+    from avahi_gpu.files.service_template import fill  # jinja2 takes 40 ms to load
+
     items = [write_item(item) for item in txt.encode(node)]
     text = fill(template, where, service_type=NODE_SERVICE, port=port, txt=items, node=node)
     content = text.encode()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-
-from rich.console import Console
+from typing import TYPE_CHECKING
 
 from avahi_gpu.changes.change import unified_diff
 from avahi_gpu.model import Change
 from avahi_gpu.render.text import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 LINE_LIMIT = 2000  # characters of one line of a file: what is longer is no configuration
 _STYLES = {"+++": "bold", "---": "bold", "+": "green", "-": "red", "@@": "cyan", "\\": "dim"}

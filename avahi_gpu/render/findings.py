@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
-
-from rich.console import Console
+from typing import TYPE_CHECKING, Any
 
 from avahi_gpu.model import Change, Finding, Fix, Verdict
 from avahi_gpu.render.text import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 # in the order in which they are shown: what matters most stands last, just above the prompt
 ORDER: tuple[Verdict, ...] = ("ok", "skip", "unknown", "info", "warn", "error")
