@@ -121,6 +121,9 @@ def _repair_defects(parsed: Nsswitch, machine: Machine, owner: Refusal | None) -
 
 def _repair_hosts(parsed: Nsswitch, machine: Machine, owner: Refusal | None) -> Repair:
     line = parsed.last_hosts
+    if parsed.hosts is not None and parsed.hosts is not line and judge_line(parsed.hosts).asks_first:
+        # to end the last one in a newline, as every edit does, would put it in force
+        return Repair("works", judge_line(parsed.hosts).says, line=parsed.hosts.number)
     if line is None:
         judgement = Judgement(False, False, "there is no hosts line, and glibc asks files and dns")
     elif not line.read:

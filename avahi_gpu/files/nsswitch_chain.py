@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from avahi_gpu.files.nsswitch_grammar import Line, Service
 
@@ -56,7 +56,7 @@ class Judgement:
 
 def find_barrier(services: Sequence[Service]) -> int | None:
     """Return the index of the first service behind which mDNS may never be asked; None: there is none."""
-    return next((n for n, service in enumerate(services) if _is_barrier(service)), None)
+    return next((n for n, service in enumerate(_as_asked(services)) if _is_barrier(service)), None)
 
 
 def answers_ipv4(service: Service) -> bool:
@@ -66,8 +66,8 @@ def answers_ipv4(service: Service) -> bool:
 
 def judge_line(line: Line) -> Judgement:
     """Judge one hosts line by its services, those that glibc reads out of a trailing comment included."""
-    services = line.services
-    at = find_barrier(services)
+    services = _as_asked(line.services)
+    at = next((n for n, s in enumerate(services) if _is_barrier(s) and not _never_ends(s)), None)
     before = services if at is None else services[:at]
     barrier = "" if at is None else _show(line, services[at])
     first = [service for service in before if answers_ipv4(service)]
@@ -107,6 +107,14 @@ def is_miscapitalised(service: Service) -> bool:
     return service.name not in MDNS and service.name.lower() in MDNS
 
 
+def _as_asked(services: Sequence[Service]) -> tuple[Service, ...]:
+    """Return the services as glibc asks them: what the last one found stands, whatever its actions say."""
+    if not services or services[-1].actions.success == "return":
+        return tuple(services)
+    last = services[-1]
+    return (*services[:-1], replace(last, actions=replace(last.actions, success="return")))
+
+
 def _is_barrier(service: Service) -> bool:
     if is_miscapitalised(service):
         return False  # no such module: never NOTFOUND; its capitals are what is wrong with it
@@ -117,6 +125,11 @@ def _is_barrier(service: Service) -> bool:
         return service.actions.unavail == "return"  # what it says to every search for IPv4
     returns = "return" in (service.actions.notfound, service.actions.unavail)
     return service.name in _DNS or returns
+
+
+def _never_ends(service: Service) -> bool:
+    """Whether a barrier by rule is none in fact: files, part of glibc, is UNAVAIL only without /etc/hosts."""
+    return service.name == "files" and service.actions.notfound != "return"
 
 
 def _explain(services: Sequence[Service], at: int | None, barrier: str) -> str:
