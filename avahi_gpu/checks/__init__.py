@@ -3,6 +3,7 @@
 from avahi_gpu.checks import (
     cluster,
     daemon_config,
+    firewall,
     gpu,
     host,
     hosts_line,
@@ -20,6 +21,7 @@ from avahi_gpu.checks import (
 __all__ = [
     "cluster",
     "daemon_config",
+    "firewall",
     "gpu",
     "host",
     "hosts_line",

@@ -69,6 +69,12 @@ class Packet:
         return ours[field]
 
     @property
+    def _kind_on_the_link(self) -> str:
+        if self.kind == "multicast":
+            return "multicast"
+        return "host" if self.way == "in" else "outgoing"
+
+    @property
     def _destination_type(self) -> str:
         if self.kind == "multicast":
             return "multicast"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 from avahi_gpu.errors import MalformedInput
@@ -35,13 +36,13 @@ TARGETS: dict[str, Action] = {
 }
 # what a packet comes out of as it went in
 IDLE = frozenset(
-    {"LOG", "NFLOG", "ULOG", "TRACE", "AUDIT", "TCPMSS", "CHECKSUM", "CT", "NOTRACK", "DSCP", "TOS", "CLASSIFY",
-     "SET", "TTL", "HL", "SECMARK", "CONNSECMARK", "ECN", "LED", "RATEEST", "TEE"}
+    {"LOG", "NFLOG", "ULOG", "TRACE", "AUDIT", "TCPMSS", "CHECKSUM", "CT", "NOTRACK", "DSCP", "TOS",
+     "CLASSIFY", "SET", "TTL", "HL", "SECMARK", "CONNSECMARK", "ECN", "LED", "RATEEST", "TEE"}
 )  # fmt: skip
 NOBODY = Test("l4proto")  # never true
-# options that say nothing about the packet: option -> how many words follow it
+# options that say nothing (a first packet is within limits): option -> how many words follow it
 SILENT = {
-    "-m": 1, "--match": 1, "--comment": 1, "--limit": 1, "--limit-burst": 1,  # a first packet is within limits
+    "-m": 1, "--match": 1, "--comment": 1, "--limit": 1, "--limit-burst": 1,
     "--hashlimit-upto": 1, "--hashlimit-burst": 1, "--hashlimit-mode": 1, "--hashlimit-name": 1,
     "--hashlimit-htable-expire": 1, "--hashlimit-htable-size": 1, "--hashlimit-htable-max": 1,
     "--hashlimit-srcmask": 1, "--hashlimit-dstmask": 1,
@@ -57,40 +58,51 @@ def parse(text: str, family: Literal[4, 6]) -> list[Table]:
     chains: dict[str, Chain] = {}
     rules: dict[str, list[Rule]] = {}
     for number, line in enumerate(text.splitlines(), 1):
-        try:
-            if line.startswith("*"):
-                chains, rules = {}, {}
-                tables.append(Table("ip" if family == 4 else "ip6", line[1:].strip(), chains, tool))
-            elif line.startswith(":") and tables:
-                name, policy = line[1:].split()[:2]
-                chains[name] = _chain(tables[-1].name, name, policy)
-                rules[name] = []
-            elif line.startswith("-A ") and tables:
-                words = shlex.split(line)
-                rules[words[1]].append(read_rule(words[2:], family))
-            elif line.strip() == "COMMIT":
-                for name, own in rules.items():
-                    old = chains[name]
-                    chains[name] = Chain(name, tuple(own), old.hook, old.priority, old.policy, old.type)
-        except (ValueError, KeyError, IndexError):
-            raise MalformedInput(f"{tool}-save:{number}", "not a line that it prints") from None
+        words = _split(line, f"{tool}-save:{number}")
+        if line.startswith("*"):
+            chains, rules = {}, {}
+            tables.append(Table("ip" if family == 4 else "ip6", line[1:].strip(), chains, tool))
+        elif line.startswith(":") and tables and len(words) > 1:
+            name = words[0][1:]
+            chains[name] = _chain(tables[-1].name, name, words[1])
+            rules[name] = []
+        elif line.startswith("-A ") and tables and len(words) > 1:
+            rules.setdefault(words[1], []).append(read_rule(words[2:]))
+        elif line.strip() == "COMMIT":
+            for name, chain in list(chains.items()):
+                chains[name] = replace(chain, rules=tuple(rules.get(name, ())))
     return tables
 
 
-def read_rule(words: list[str], family: Literal[4, 6]) -> Rule:
-    """Return the rule of the words after ``-A CHAIN``."""
+def _split(line: str, where: str) -> list[str]:
+    if line.startswith("#"):
+        return []
+    try:
+        return shlex.split(line)
+    except ValueError:
+        raise MalformedInput(where, "not a line that it prints") from None
+
+
+def read_rule(words: list[str]) -> Rule:
+    """Return the rule of the words after ``-A CHAIN``; one that is not of its form may do anything."""
+    text = " ".join(word for word in words if word not in ("-m", "--match"))[:TEXT_MAX]
+    try:
+        tests, action, target = _read(words)
+    except (IndexError, ValueError):
+        return Rule((Test(UNKNOWN),), "unknown", text=text)
+    return Rule(tuple(tests), action, target, text)
+
+
+def _read(words: list[str]) -> tuple[list[Test | Choice], Action, str]:
     tests: list[Test | Choice] = []
-    action: Action = "none"
-    target = ""
-    shown = [word for word in words if word not in ("-m", "--match")]
     place = 0
     while place < len(words):
         negated = words[place] == "!"
         place += negated
         option, arguments = words[place], words[place + 1 :]
         if option in ("-j", "-g", "--jump", "--goto"):
-            action, target = _target(arguments[0], goes=option in ("-g", "--goto"))
-            break  # what follows are the target's own options
+            # what follows are the target's own options
+            return tests, *_target(arguments[0], goes=option in ("-g", "--goto"))
         if option in SILENT and not negated:
             place += 1 + SILENT[option]
             continue
@@ -98,7 +110,7 @@ def read_rule(words: list[str], family: Literal[4, 6]) -> Rule:
         taken, own = read(arguments, negated) if read is not None else (_foreign(arguments), [Test(UNKNOWN)])
         tests += own
         place += 1 + taken
-    return Rule(tuple(tests), action, target, " ".join(shown)[:TEXT_MAX])
+    return tests, "none", ""
 
 
 def _chain(table: str, name: str, policy: str) -> Chain:

@@ -131,7 +131,7 @@ class _Reader:
                     yield Rule(tuple(tests), "mark", text=text)
             elif kind == "xt":
                 yield from _foreign(body, tests, text)
-            elif kind == "masquerade" or kind == "snat":
+            elif kind in ("masquerade", "snat"):
                 yield Rule(tuple(tests), "accept", text=text)  # its way to the LAN goes on
             elif kind not in IDLE:
                 yield Rule(tuple(tests), "unknown", text=text)

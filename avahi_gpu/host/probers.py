@@ -12,7 +12,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from avahi_gpu.host import mdns_sockets, name_caches, name_servers, nss_modules, own_name
+from avahi_gpu.host import (
+    firewall,
+    mdns_sockets,
+    name_caches,
+    name_servers,
+    nss_modules,
+    own_name,
+)
 from avahi_gpu.host.system import System
 from avahi_gpu.model import DaemonState, FileState, Interface
 
@@ -56,6 +63,7 @@ PROBERS: dict[str, Prober] = {
     "names.caches": Prober(name_caches.read, FILES_S),
     "names.reverse": Prober(nss_modules.read_reverse, nss_modules.OWN_NAME_PROBER_S),
     "names.own_by_module": Prober(nss_modules.read_own, nss_modules.OWN_NAME_PROBER_S),
+    "network.firewall": Prober(firewall.read, firewall.LIST_S + 1.0),
     "network.mdns_sockets": Prober(mdns_sockets.read, FILES_S),
 }
 

@@ -29,6 +29,7 @@ from avahi_gpu.model.machine import (
     PeerFacts,
 )
 from avahi_gpu.model.naming import Lookup, ModuleAnswer, NameServer, ServerWord, Status
+from avahi_gpu.model.network import Firewall, PacketFate, PacketKind
 from avahi_gpu.model.view import (
     Attached,
     ClusterView,
@@ -86,6 +87,7 @@ __all__ = [
     "Facts",
     "FileState",
     "Finding",
+    "Firewall",
     "Fix",
     "Gpu",
     "HostFacts",
@@ -99,6 +101,8 @@ __all__ = [
     "NetworkFacts",
     "NodeFacts",
     "OwnName",
+    "PacketFate",
+    "PacketKind",
     "Passage",
     "Peer",
     "PeerFacts",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from avahi_gpu.model.naming import Lookup, ModuleAnswer, NameServer
+from avahi_gpu.model.network import Firewall
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class NetworkFacts:
     """The network: who shares mDNS's port, what the firewall lets through, who hears whom."""
 
     mdns_sockets: tuple[MdnsSocket, ...] | None = None
+    firewall: Firewall | None = None
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def state_of(host: Host) -> dict[str, tuple[str, int]]:
             if shown not in NOT_OURS and (link or stat.S_ISREG(status.st_mode)):
                 content = str(file.readlink()).encode() if link else file.read_bytes()
                 state[shown] = (hashlib.sha256(content).hexdigest(), status.st_mode)
-    rules = host.run(["nft", "list", "ruleset"]).stdout
+    rules = host.run(["nft", "--stateless", "list", "ruleset"]).stdout
     return {**state, "nft": (rules, 0)}
 
 

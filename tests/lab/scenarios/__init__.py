@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from tests.lab.scenarios import hosts, names
+from tests.lab.scenarios import (
+    hosts,
+    names,
+    network,
+)
 from tests.lab.scenarios.scenario import Scenario
 
-ALL: tuple[Scenario, ...] = (*names.SCENARIOS, *hosts.SCENARIOS)
+ALL: tuple[Scenario, ...] = (
+    *names.SCENARIOS,
+    *network.SCENARIOS,
+    *hosts.SCENARIOS,
+)

@@ -1,0 +1,44 @@
+"""What is read of the network: the firewall's answers, who hears whom, the ways of the kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+PacketKind = Literal[
+    "mdns-in",  # from a neighbour to the mDNS group
+    "mdns-unicast-in",  # from a neighbour's port 5353 to ours
+    "mdns-out",  # from us to the group
+    "tcp-in",  # a neighbour's connection to torch's customary port
+    "tcp-high-in",  # … to any port that the kernel gives to a program that does not care which
+    "tcp-out",  # our connection to a neighbour
+    "tcp-back",  # what a neighbour answers to that
+]
+
+
+@dataclass(frozen=True)
+class PacketFate:
+    """What the firewall does with one kind of packet on one interface. ``because``: the rule that decides.
+
+    ``table`` and ``chain`` name the base chain that drops it, ``tool`` who takes rules for it: nft, iptables,
+    ip6tables.
+    """
+
+    kind: PacketKind
+    interface: str
+    family: Literal[4, 6]
+    outcome: Literal["pass", "drop", "unknown"]
+    because: str = ""
+    tool: str = ""
+    table: tuple[str, str] = ("", "")  # family and name
+    chain: str = ""
+
+
+@dataclass(frozen=True)
+class Firewall:
+    """The firewall of this machine, as it treats the LAN."""
+
+    fates: tuple[PacketFate, ...]
+    keeper: Literal["", "firewalld", "ufw"] = ""  # who writes the rules
+    zones: tuple[tuple[str, str], ...] = ()  # firewalld: interface and its zone
+    high_ports: tuple[int, int] = (32768, 60999)  # net.ipv4.ip_local_port_range

@@ -1,0 +1,145 @@
+"""Judging what the firewall does, and what is offered to open it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from avahi_gpu.checks.registry import run_checks
+from avahi_gpu.model import HANDLE, Facts, Finding, Firewall, NetworkFacts, PacketFate, PacketKind
+
+KINDS: tuple[PacketKind, ...] = (
+    "mdns-in",
+    "mdns-unicast-in",
+    "mdns-out",
+    "tcp-in",
+    "tcp-high-in",
+    "tcp-out",
+    "tcp-back",
+)
+
+
+def walled(facts: Facts, *drops: PacketKind, because: str = "", **more: str) -> Facts:
+    """A firewall that drops these kinds; ``keeper``, ``tool``."""
+    tool = more.get("tool", "nft")
+    table, chain = (("inet", "filter"), "input") if tool == "nft" else (("ip", "filter"), "INPUT")
+    fates = tuple(
+        PacketFate(k, "eth0", 4, "drop", because or f"rule about {k}", tool, table, chain)
+        if k in drops
+        else PacketFate(k, "eth0", 4, "pass")
+        for k in KINDS
+    )
+    keeper = more.get("keeper", "")
+    zones = (("eth0", "public"),) if keeper == "firewalld" else ()
+    firewall = Firewall(fates, keeper, zones)  # type: ignore[arg-type]
+    return replace(facts, network=replace(facts.network, firewall=firewall))
+
+
+def judged(facts: Facts) -> dict[str, Finding]:
+    return {f.id: f for f in run_checks(facts)}
+
+
+def errors(facts: Facts) -> list[str]:
+    return [id for id, f in judged(facts).items() if f.verdict == "error"]
+
+
+def test_an_open_firewall_is_fine(healthy: Facts) -> None:
+    found = judged(walled(healthy))
+
+    assert {found[id].verdict for id in ("AG204", "AG205", "AG206")} == {"ok"}
+
+
+def test_a_host_that_drops_mdns_has_this_one_error_and_nothing_that_follows(healthy: Facts) -> None:
+    deaf = replace(walled(healthy, "mdns-in"), peers=(), own_name=None, own_service=())
+
+    assert errors(deaf) == ["AG204"]
+    assert judged(deaf)["AG601"].verdict == "skip" and "AG204" in judged(deaf)["AG504"].says
+
+
+def test_one_rule_that_drops_everything_is_one_error(healthy: Facts) -> None:
+    everything = walled(healthy, *KINDS, because="inet filter input: policy drop")
+
+    assert errors(everything) == ["AG204", "AG205"]
+
+
+def test_a_rule_of_its_own_against_connections_is_an_error_of_its_own(healthy: Facts) -> None:
+    assert errors(walled(healthy, "mdns-in", "tcp-in", "tcp-high-in")) == ["AG204", "AG206"]
+
+
+def test_only_the_chosen_port_being_open_is_explained(healthy: Facts) -> None:
+    found = judged(walled(healthy, "tcp-high-in"))["AG206"]
+
+    assert found.verdict == "error" and "29500" in found.says and "32768" in found.says
+
+
+def test_what_is_not_understood_is_not_guessed_and_spoils_nothing(healthy: Facts) -> None:
+    facts = walled(healthy)
+    assert facts.network.firewall is not None
+    open_question = tuple(
+        replace(p, outcome="unknown", because="rule x") for p in facts.network.firewall.fates
+    )
+    firewall = replace(facts.network.firewall, fates=open_question)
+    found = judged(replace(facts, network=replace(facts.network, firewall=firewall)))
+
+    assert {found[id].verdict for id in ("AG204", "AG205", "AG206")} == {"unknown"}
+    assert found["AG601"].verdict == "ok"
+
+
+def test_rules_that_could_not_be_read_are_said_to_be_so(healthy: Facts) -> None:
+    facts = replace(healthy, network=NetworkFacts(), unread={"network.firewall": "Unreadable: only root"})
+    found = judged(facts)["AG204"]
+
+    assert (found.verdict, "only root" in found.says) == ("unknown", True)
+
+
+def test_nft_gets_a_rule_at_the_head_of_the_chain_that_drops(healthy: Facts) -> None:
+    fix = judged(walled(healthy, "mdns-in"))["AG204"].fix
+
+    assert fix is not None
+    (change,) = fix.changes
+    assert change.argv[:7] == ("nft", "--echo", "--handle", "insert", "rule", "inet", "filter")
+    assert change.undo == ("nft", "delete", "rule", "inet", "filter", "input", "handle", HANDLE)
+    assert change.question and change.until_boot
+
+
+def test_iptables_gets_a_rule_that_undo_names_in_full(healthy: Facts) -> None:
+    fix = judged(walled(healthy, "tcp-in", "tcp-high-in", tool="iptables"))["AG206"].fix
+
+    assert fix is not None
+    (change,) = fix.changes
+    assert "--insert" in change.argv and "10.77.0.0/24" in change.argv
+    assert [w for w in change.argv if w != "--insert"] == [w for w in change.undo if w != "--delete"]
+
+
+def test_firewalld_is_opened_now_and_for_good(healthy: Facts) -> None:
+    fix = judged(walled(healthy, "mdns-in", keeper="firewalld"))["AG204"].fix
+
+    assert fix is not None
+    assert [c.argv for c in fix.changes] == [
+        ("firewall-cmd", "--zone=public", "--add-service=mdns"),
+        ("firewall-cmd", "--permanent", "--zone=public", "--add-service=mdns"),
+    ]
+    assert [c.undo[-1] for c in fix.changes] == ["--remove-service=mdns"] * 2
+
+
+@pytest.mark.parametrize(
+    ("because", "head"),
+    [
+        ("iptables filter INPUT: policy drop", ("ufw", "allow")),
+        ("filter ufw-user-input: -j DROP", ("ufw", "insert")),
+    ],
+)
+def test_ufw_gets_a_rule_before_the_users_own(because: str, head: tuple[str, ...], healthy: Facts) -> None:
+    facts = walled(healthy, "tcp-in", keeper="ufw", tool="iptables", because=because)
+    fix = judged(facts)["AG206"].fix
+
+    assert fix is not None
+    assert fix.changes[0].argv[:2] == head
+    assert fix.changes[0].undo[:3] == ("ufw", "delete", "allow")
+
+
+def test_our_own_way_out_is_not_opened_by_a_rule_for_others(healthy: Facts) -> None:
+    found = judged(walled(healthy, "tcp-out"))["AG206"]
+
+    assert (found.verdict, found.fix) == ("error", None) and found.hint
