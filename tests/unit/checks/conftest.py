@@ -11,6 +11,7 @@ from avahi_gpu.model import (
     DaemonState,
     Facts,
     FileState,
+    Firewall,
     Gpu,
     HostFacts,
     Interface,
@@ -18,12 +19,24 @@ from avahi_gpu.model import (
     ModuleAnswer,
     NameFacts,
     NameServer,
+    NetworkFacts,
     OwnName,
+    PacketFate,
+    PacketKind,
     PeerFacts,
     Service,
     Versions,
 )
 
+PACKET_KINDS: tuple[PacketKind, ...] = (
+    "mdns-in",
+    "mdns-unicast-in",
+    "mdns-out",
+    "tcp-in",
+    "tcp-high-in",
+    "tcp-out",
+    "tcp-back",
+)
 TORCH = Versions(python="3.11.2", torch="2.13.0", cuda="12.8", nccl="2.27", driver="570.1")
 SERVICE_XML = b"""<?xml version="1.0" standalone='no'?>
 <!DOCTYPE service-group SYSTEM "avahi-service.dtd">
@@ -122,6 +135,9 @@ def healthy() -> Facts:
         gpus=(Gpu("NVIDIA H200", 143771, "9.0"),),
         versions=TORCH,
         node_id=f"{1:012x}",
+        network=NetworkFacts(
+            firewall=Firewall(tuple(PacketFate(kind, "eth0", 4, "pass") for kind in PACKET_KINDS)),
+        ),
         host=HostFacts(
             own_name=OwnName("gpu-node-1", "gpu-node-1", (("gpu-node-1", "10.77.0.1"),)),
             pinned_names=(),

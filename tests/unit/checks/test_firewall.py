@@ -8,16 +8,7 @@ import pytest
 
 from avahi_gpu.checks.registry import run_checks
 from avahi_gpu.model import HANDLE, Facts, Finding, Firewall, NetworkFacts, PacketFate, PacketKind
-
-KINDS: tuple[PacketKind, ...] = (
-    "mdns-in",
-    "mdns-unicast-in",
-    "mdns-out",
-    "tcp-in",
-    "tcp-high-in",
-    "tcp-out",
-    "tcp-back",
-)
+from tests.unit.checks.conftest import PACKET_KINDS
 
 
 def walled(facts: Facts, *drops: PacketKind, because: str = "", **more: str) -> Facts:
@@ -28,7 +19,7 @@ def walled(facts: Facts, *drops: PacketKind, because: str = "", **more: str) -> 
         PacketFate(k, "eth0", 4, "drop", because or f"rule about {k}", tool, table, chain)
         if k in drops
         else PacketFate(k, "eth0", 4, "pass")
-        for k in KINDS
+        for k in PACKET_KINDS
     )
     keeper = more.get("keeper", "")
     zones = (("eth0", "public"),) if keeper == "firewalld" else ()
@@ -58,7 +49,7 @@ def test_a_host_that_drops_mdns_has_this_one_error_and_nothing_that_follows(heal
 
 
 def test_one_rule_that_drops_everything_is_one_error(healthy: Facts) -> None:
-    everything = walled(healthy, *KINDS, because="inet filter input: policy drop")
+    everything = walled(healthy, *PACKET_KINDS, because="inet filter input: policy drop")
 
     assert errors(everything) == ["AG204", "AG205"]
 
