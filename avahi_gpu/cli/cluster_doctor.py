@@ -49,7 +49,7 @@ def survey_cluster(system: System, order: Order, asked: Round) -> Result:
     ignore = order.ignore if order.only else (*order.ignore, *SUPERSEDED)
     findings = run_checks(facts, order.only, ignore)
     show_matrix(view, order.out)
-    show_findings(findings, order.out)
+    show_findings(findings, order.out, whole=order.verbose or bool(order.only))
     if asked.picture is not None:
         _draw(system, view, asked.picture)
         order.out.print(f"picture: {printable(asked.picture)}")

@@ -66,6 +66,7 @@ class Order:
     fail_on: FailOn
     python: str | None
     report: str | None
+    verbose: bool = False
 
     @property
     def out(self) -> Console:
@@ -78,7 +79,7 @@ def diagnose(system: System, order: Order) -> Result:
     doctor = Doctor(system, order)
     facts = doctor.read(None)
     findings = doctor.judge(facts)
-    show_findings(findings, order.out)
+    show_findings(findings, order.out, whole=order.verbose or bool(order.only))
     errors: tuple[AvahiGpuError, ...] = ()
     if order.fix:
         facts, findings, errors = doctor.mend(facts, findings)

@@ -47,6 +47,9 @@ def command(  # noqa: PLR0917  typer takes options as parameters
     python: Annotated[
         str | None, typer.Option(metavar="PATH", help="The Python whose torch this node trains with.")
     ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also tell what is fine, one line a question.")
+    ] = False,
     listing: Annotated[bool, typer.Option("--list", help="List the checks and exit.")] = False,
     cluster: Annotated[
         bool, typer.Option("--cluster", help="Ask all nodes, each of which runs doctor --serve meanwhile.")
@@ -77,7 +80,16 @@ def command(  # noqa: PLR0917  typer takes options as parameters
     """Explain what keeps this machine, or its peers, from working together; with --fix mend it."""
     chosen = Format.json if as_json else format
     order = Order(
-        tuple(peers or ()), tuple(only or ()), tuple(ignore or ()), fix, yes, chosen, fail_on, python, report
+        tuple(peers or ()),
+        tuple(only or ()),
+        tuple(ignore or ()),
+        fix,
+        yes,
+        chosen,
+        fail_on,
+        python,
+        report,
+        verbose,
     )
     together = cluster or serve is not None
     if chosen is Format.nagios and not (listing or together):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # in the order in which they are shown: what matters most stands last, just above the prompt
 ORDER: tuple[Verdict, ...] = ("ok", "skip", "unknown", "info", "warn", "error")
+FOLDED: tuple[Verdict, ...] = ("ok", "skip")
 CALM: frozenset[Verdict] = frozenset({"ok", "skip", "info"})
 _STYLES: dict[Verdict, str] = {
     "ok": "green",
@@ -27,14 +28,21 @@ _STYLES: dict[Verdict, str] = {
 _LIMIT = 400  # characters of one line that holds words from outside
 
 
-def show_findings(findings: Sequence[Finding], console: Console, *, brief: bool = False) -> None:
-    """Print one line a finding, with evidence and advice below those that need a reader; errors last.
+def show_findings(
+    findings: Sequence[Finding], console: Console, *, brief: bool = False, whole: bool = False
+) -> None:
+    """Print what was found, errors last, with evidence and advice below those that need a reader.
 
-    With ``brief`` only what needs a reader is shown; the last line is the verdict on all of them.
+    What is fine is one line an area, since nobody reads sixty of them to find the one that is not; with
+    ``whole`` one line a finding. With ``brief`` only what needs a reader is shown. The last line is the
+    verdict on all of them.
     """
+    folded = () if whole or brief else FOLDED
+    if folded:
+        _show_fine(findings, console)
     for verdict in ORDER:
         for finding in findings:
-            if finding.verdict == verdict and not (brief and verdict in CALM):
+            if finding.verdict == verdict and verdict not in folded and not (brief and verdict in CALM):
                 _show(finding, console)
     console.print(summarize(findings), style="bold")
 
@@ -109,6 +117,17 @@ def _fix_data(finding: Finding) -> dict[str, Any] | None:
     if finding.fix:
         return {"title": finding.fix.title, "commands": fix_commands(finding.fix)}
     return {"title": finding.hint, "commands": []} if finding.hint else None
+
+
+def _show_fine(findings: Sequence[Finding], console: Console) -> None:
+    """Print one line for each area: how much of it is fine, and how much was not asked."""
+    for area in dict.fromkeys(f.area for f in findings):
+        count = Counter(f.verdict for f in findings if f.area == area)
+        words = [f"{count['ok']} fine"] if count["ok"] else []
+        words += [f"{count['skip']} not asked"] if count["skip"] else []
+        if words:
+            verdict: Verdict = "ok" if count["ok"] else "skip"
+            console.print(f"{verdict:<7} {area:<8} {', '.join(words)}", style=_STYLES[verdict])
 
 
 def _show(finding: Finding, console: Console) -> None:

@@ -34,11 +34,23 @@ def test_errors_stand_last_and_one_line_tells_the_verdict() -> None:
     lines = shown(ERROR, OK, WARN)
 
     assert [line.split()[:2] for line in lines if line[:1].strip()][:3] == [
-        ["ok", "AG101"],
+        ["ok", "names"],
         ["warn", "AG106"],
         ["error", "AG304"],
     ]
     assert lines[-1] == "1 error, 1 warning (1 fine): avahi-daemon does not run"
+
+
+def test_what_is_fine_is_one_line_an_area_unless_all_is_asked_for() -> None:
+    skipped = Finding("AG105", "own-name", "names", "skip", "not asked, because of AG304")
+    stream = io.StringIO()
+    show_findings([OK, skipped, ERROR], Console(file=stream, width=200), whole=True)
+
+    assert [line for line in shown(OK, skipped, ERROR) if "fine" in line or "AG105" in line] == [
+        "ok      names    1 fine, 1 not asked",
+        "1 error (1 fine): avahi-daemon does not run",
+    ]
+    assert [line.split()[1] for line in stream.getvalue().splitlines()[:2]] == ["AG101", "AG105"]
 
 
 def test_commands_are_quoted_for_a_shell_and_outside_words_cannot_steer_the_terminal() -> None:
