@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import socket
 from collections.abc import AsyncIterator
 from typing import Any, cast
@@ -17,6 +16,7 @@ from dbus_next import BusType, Message, MessageFlag, MessageType
 from dbus_next.aio import MessageBus
 from dbus_next.errors import AuthError
 
+from avahi_gpu.avahi.dialling import bus_unavailable, open_socket
 from avahi_gpu.avahi.names import (
     BUS_HINT,
     BUS_NAME,
@@ -31,6 +31,7 @@ from avahi_gpu.errors import AvahiUnavailable, BusError, BusUnavailable, Deadlin
 
 CONNECT_TIMEOUT_S = 3.0  # connecting takes a millisecond: longer means that nobody reads the socket
 CALL_TIMEOUT_S = 3.0  # Avahi answers everything but resolving in a millisecond
+DIAL_AGAIN_S = 0.05
 FREE_TIMEOUT_S = 0.5  # on the way out nobody waits for a daemon that hangs: it cleans up when we are gone
 RECONNECT_S = 1.0  # between two attempts to reach a bus that went away
 
@@ -46,8 +47,14 @@ class _Connection(MessageBus):  # type: ignore[misc]  # dbus-next is not typed
     """dbus-next's connection, mended where it hangs, leaks or writes to stderr on a bus that dies."""
 
     def _setup_socket(self) -> None:
+        (transport, options), *others = self._bus_address
         try:
-            super()._setup_socket()
+            if transport == "unix" and not others and {"path", "abstract"} & options.keys():
+                self._sock = open_socket(options)
+                self._stream = self._sock.makefile("rwb")
+                self._fd = self._sock.fileno()
+            else:
+                super()._setup_socket()
         except BaseException:
             self.close()
             raise
@@ -94,7 +101,8 @@ class _Connection(MessageBus):  # type: ignore[misc]  # dbus-next is not typed
 class Avahi:
     """avahi-daemon as we talk to it. Made by ``connect``; survives restarts of the daemon and of the bus.
 
-    ``generation`` counts daemons: every object made under an older number is gone.
+    ``generation`` counts daemons: every object made under an older number is gone. ``state`` is
+    the server's as told last, None where it was not.
     """
 
     def __init__(self, address: str | None = None) -> None:
@@ -103,7 +111,7 @@ class Avahi:
         self._pending: dict[int, asyncio.Future[Message]] = {}
         self._router = Router()
         self._owner = ""
-        self._state: int | None = None
+        self.state: int | None = None
         self._news = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self.generation = 0
@@ -159,9 +167,9 @@ class Avahi:
         """Return the daemon's mDNS domain, ``local`` unless configured otherwise."""
         return str((await self.call(SERVER_PATH, "Server", "GetDomainName"))[0])
 
-    async def server_state(self) -> int:
+    async def server_state(self, within_s: float = CALL_TIMEOUT_S) -> int:
         """Return the server's state, one of ``names.SERVER_…``."""
-        return int((await self.call(SERVER_PATH, "Server", "GetState"))[0])
+        return int((await self.call(SERVER_PATH, "Server", "GetState", within_s=within_s))[0])
 
     async def process_id(self) -> int:
         """Return the daemon's process id as the bus knows it."""
@@ -178,7 +186,7 @@ class Avahi:
 
     async def running(self) -> None:
         """Wait, for ever if need be, until avahi-daemon has a host name of its own and serves."""
-        while self._state != SERVER_RUNNING:
+        while self.state != SERVER_RUNNING:
             await self._news.wait()
 
     # --- objects -----------------------------------------------------------------------------------------
@@ -206,7 +214,7 @@ class Avahi:
         """Connect and learn who is there. Raises BusUnavailable."""
         bus = None
         try:
-            bus = _Connection(bus_address=self._address, bus_type=BusType.SYSTEM)
+            bus = await self._dial()
             bus.add_message_handler(self._take)
             await asyncio.wait_for(bus.connect(), CONNECT_TIMEOUT_S)
         except asyncio.CancelledError:
@@ -216,7 +224,7 @@ class Avahi:
         except Exception as fault:  # dbus-next raises what it likes: OSError, EOFError, AuthError …
             if bus is not None:
                 bus.close()
-            raise _bus_unavailable(fault) from None
+            raise bus_unavailable(fault, CONNECT_TIMEOUT_S, refused=isinstance(fault, AuthError)) from None
         self._bus = bus
         try:
             for rule in _MATCHES:
@@ -230,6 +238,18 @@ class Avahi:
         except BaseException:
             self._shut()
             raise
+
+    async def _dial(self) -> _Connection:
+        """Connect to the socket. A queue that is full empties in a moment where the bus is only busy."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + CONNECT_TIMEOUT_S
+        while True:
+            try:
+                return _Connection(bus_address=self._address, bus_type=BusType.SYSTEM)
+            except BlockingIOError:
+                if loop.time() >= end:
+                    raise
+            await asyncio.sleep(DIAL_AGAIN_S)
 
     def _shut(self) -> None:
         bus, self._bus = self._bus, None
@@ -268,7 +288,7 @@ class Avahi:
 
     def _lose(self, error: BusError) -> None:
         self._owner = ""
-        self._state = None
+        self.state = None
         for future in self._pending.values():
             if not future.done():
                 future.set_exception(error)
@@ -278,8 +298,8 @@ class Avahi:
     async def _learn_state(self, generation: int) -> None:
         with contextlib.suppress(BusError):
             state = await self.server_state()
-            if self.generation == generation and self._state is None:  # a signal has told newer things
-                self._state = state
+            if self.generation == generation and self.state is None:  # a signal has told newer things
+                self.state = state
                 self._tell()
 
     def _tell(self) -> None:
@@ -351,32 +371,15 @@ class Avahi:
     def _lose_daemon(self) -> None:
         # calls on their way are answered by the bus (NoReply): they stay pending until it does
         self._owner = ""
-        self._state = None
+        self.state = None
         self._router.end_all(avahi_missing())
         self._tell()
 
     def _take_signal(self, message: Message) -> None:
         if message.path == SERVER_PATH and message.member == "StateChanged":
-            self._state = int(message.body[0])
+            self.state = int(message.body[0])
             self._tell()
         self._router.deliver(Signal(message.path, message.member, message.body))
-
-
-def _bus_unavailable(fault: Exception) -> BusUnavailable:
-    if isinstance(fault, (EOFError, BrokenPipeError, ConnectionResetError, AuthError)):
-        user = os.geteuid()
-        return BusUnavailable(
-            f"the D-Bus system bus closed the connection of user id {user}",
-            f"it refuses users who have no name on its machine: see whether `getent passwd {user}` finds one "
-            "there; if so, look at `systemctl status dbus`",
-        )
-    if isinstance(fault, asyncio.TimeoutError):
-        reason = f"no answer within {CONNECT_TIMEOUT_S:g} s"
-    elif isinstance(fault, OSError):
-        reason = fault.strerror or str(fault)
-    else:
-        reason = str(fault) or type(fault).__name__
-    return BusUnavailable(f"the D-Bus system bus cannot be reached: {reason}", BUS_HINT)
 
 
 @contextlib.asynccontextmanager

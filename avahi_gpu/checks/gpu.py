@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from avahi_gpu.checks.outcome import Outcome, info, ok, unknown, warn
+from avahi_gpu.checks.outcome import Outcome, info, ok, unknown, unread, warn
 from avahi_gpu.checks.registry import check
 from avahi_gpu.model import TORCH_AT_LEAST, Facts
 
@@ -30,6 +30,8 @@ def gpus(facts: Facts) -> Outcome:
 def torch(facts: Facts) -> Outcome:
     """``launch`` needs torch beside avahi-gpu; ``setup``, ``doctor`` and ``peers`` do not."""
     version = facts.versions.torch
+    if "versions" in facts.unread:
+        return unread(facts, "versions", "the version of torch")
     if not version:
         return info(
             "torch is not installed in the Python that was asked",

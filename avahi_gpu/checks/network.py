@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from avahi_gpu.checks.outcome import Outcome, error, ok, unknown, warn
+from avahi_gpu.checks.outcome import Outcome, error, ok, unknown, unread, warn
 from avahi_gpu.checks.registry import check
 from avahi_gpu.model import Facts, Interface
 
@@ -28,6 +28,8 @@ def usable_interfaces(facts: Facts) -> list[Interface]:
 def lan_interface(facts: Facts) -> Outcome:
     """Without one there is nobody to talk to."""
     candidates = _lan(facts)
+    if not facts.interfaces and "interfaces" in facts.unread:
+        return unread(facts, "interfaces", "the interfaces")
     if not candidates:
         return error(
             "this machine has no LAN interface",

@@ -118,7 +118,8 @@ async def gather_facts(
     unasked: dict[str, bool | None] = dict.fromkeys(packages.NAMES)
     others = asyncio.gather(
         deadline.hold("packages", aside(packages.read_installed, system, manager), unasked),
-        deadline.hold("hardware", aside(read_hardware, system, python, known), None),
+        deadline.hold("gpus", aside(_read_gpus, system, known), None),
+        deadline.hold("versions", aside(_read_versions, system, python, known), None),
         deadline.hold("kernel_name", aside(nss.lookup, system, hostname), None),
         deadline.hold("enabled", aside(daemons.read_enabled, system), None),
     )
@@ -142,7 +143,8 @@ async def gather_facts(
         with_peers=with_peers,
     )
     readings = await read_all(ground, setup_only=not deep, within_s=deadline.left_s)
-    installed, hardware, kernel_name, enabled = await others
+    installed, answer, versions, kernel_name, enabled = await others
+    gpus, driver, _, gpu_error = answer or (None, "", "", "")
     await asked
     daemon = await _complete(system, deadline, lan.daemon, enabled)
     if daemon.config_path != avahi_conf.path:
@@ -172,9 +174,9 @@ async def gather_facts(
         own_name=lan.own_name,
         kernel_name=kernel_name,
         peers=lan.peers,
-        gpus=hardware.gpus if hardware is not None else None,
-        versions=hardware.versions if hardware is not None else Versions(),
-        gpu_error=hardware.error if hardware is not None else "",
+        gpus=gpus,
+        versions=replace(versions or Versions(), driver=driver),
+        gpu_error=gpu_error,
         wanted_peers=wanted_peers,
         node_id=node.make_node_id(machine.id, hostname),
         names=NameFacts(**readings.values.get("names", {})),
@@ -214,10 +216,20 @@ async def _complete(
     return await deadline.read("daemon", replace(daemon, enabled=enabled), look)
 
 
-def read_hardware(system: System, python: str | None, known: Facts | None = None) -> Hardware:
-    """Return GPUs, driver and the versions of ``python``'s torch; those of ``known`` where given."""
+def _read_gpus(system: System, known: Facts | None) -> gpu.Answer:
     if known is not None and known.gpus is not None:
-        return Hardware(known.gpus, known.versions, known.gpu_error)
+        return known.gpus, known.versions.driver, "", known.gpu_error
+    return gpu.read_gpus(min(gpu.NVML_S, system.left_s()))
+
+
+def _read_versions(system: System, python: str | None, known: Facts | None) -> Versions:
+    if known is not None and "versions" not in known.unread:
+        return known.versions
+    return gpu.ask_versions(system, python)
+
+
+def read_hardware(system: System, python: str | None) -> Hardware:
+    """Return GPUs, driver and the versions of ``python``'s torch."""
     gpus, driver, _cuda_driver, error = gpu.read_gpus(min(gpu.NVML_S, system.left_s()))
     versions = gpu.read_versions(system, python)
     return Hardware(gpus, replace(versions, driver=driver), error)

@@ -22,7 +22,8 @@ from avahi_gpu.model import Gpu, Versions
 # beyond this a GPU has fallen off the bus and NVML hangs
 NVML_S = 20.0
 # a cold Python on a network file system, with thousands of packages to look through
-VERSIONS_S = 20.0
+VERSIONS_S = 9.0
+TRY_S = 2.0  # what takes longer only to start is given the time above when it is asked in earnest
 MAX_GPUS = 64  # more than any machine holds: a bound, not a wish
 MAX_VERSION_CHARACTERS = 64
 
@@ -81,7 +82,17 @@ def read_versions(system: System, python: str | None = None) -> Versions:
 
     What is not installed, or could not be asked, is ''. ``driver`` is not asked here.
     """
+    try:
+        return ask_versions(system, python)
+    except OSError:
+        return Versions()
+
+
+def ask_versions(system: System, python: str | None = None) -> Versions:
+    """Do what ``read_versions`` does. Raises OSError where that Python does not answer in time."""
     done = system.run([python or sys.executable, "-c", _ASK], VERSIONS_S)
+    if done.returncode is None:
+        raise OSError(done.reason)
     return parse_versions(done.stdout) if done.ok else Versions()
 
 
@@ -105,7 +116,7 @@ def find_python(system: System, python: str) -> str:
             f"there is no Python {python or repr(python)}",
             "give the path of one: --python ~/venv/bin/python, for example",
         )
-    if not system.run([path, "-c", "import importlib.metadata"], VERSIONS_S).ok:
+    if system.run([path, "-c", "import importlib.metadata"], TRY_S).returncode not in (0, None):
         raise Misuse(f"{python} is not a Python that runs", "try it: " + path + " --version")
     return path
 

@@ -18,6 +18,7 @@ from avahi_gpu.host.system import System
 from avahi_gpu.model import NODE_SERVICE, DaemonState, Interface, Lookup, PeerFacts, Service
 
 SETTLE_S = 3.0  # claiming a host name takes 1 s, after a conflict 2 s: "registering" is then a fact
+AGAIN_S = 1.0
 OWN_SERVICE_S = 0.6  # our own service comes from the daemon's memory in a millisecond, or not at all
 # answers to the first query arrive 0.12 to 0.22 s after the start: thrice that is enough where all is well
 QUICK_S = 0.65
@@ -70,7 +71,8 @@ async def read_lan(
 async def _read_daemon(avahi: Avahi) -> DaemonState:
     if not avahi.on_bus:
         raise avahi_missing()
-    state = await avahi.server_state()
+    # it was asked on connecting: a daemon that did not answer then is given no long time again
+    state = avahi.state if avahi.state is not None else await avahi.server_state(AGAIN_S)
     if state == SERVER_REGISTERING:
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(avahi.running(), SETTLE_S)

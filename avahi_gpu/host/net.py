@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Literal
 
+from avahi_gpu.host.aside import aside
 from avahi_gpu.host.kernel import open_kernel
 from avahi_gpu.host.links import (
     IFF_MULTICAST,
@@ -264,7 +265,7 @@ async def _echoes(address: str, scope: int, within_s: float) -> bool | None:
         with sock:
             sock.setblocking(False)
             return await _exchange_echo(sock, address, scope, raw=kind == socket.SOCK_RAW)
-    return await asyncio.to_thread(_ping, address if not scope else f"{address}%{scope}", within_s)
+    return await aside(_ping, address if not scope else f"{address}%{scope}", within_s)
 
 
 async def _exchange_echo(sock: socket.socket, address: str, scope: int, *, raw: bool) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import selectors
@@ -16,6 +17,8 @@ from typing import IO
 MAX_OUTPUT_BYTES = 1 << 20  # of each stream; what is beyond is read and dropped
 GRACE_S = 3.0  # between asking a group to end and ending it: a package manager needs a moment to unlock
 LEFT_OVER_S = 0.2  # how long we go on reading once the program has ended but something holds its output open
+_running: set[subprocess.Popen[bytes]] = set()  # what we wait for now, some of it in threads left behind
+
 NOT_FOUND = 127  # as a shell says it
 NOT_EXECUTABLE = 126
 
@@ -78,6 +81,8 @@ def run_process(
             return Completed(tuple(argv), NOT_FOUND, "", f"{argv[0]}: not found", 0.0)
         except (OSError, ValueError) as fault:
             return Completed(tuple(argv), NOT_EXECUTABLE, "", f"{argv[0]}: {fault}", 0.0)
+        if not leaves_children:
+            _running.add(process)
         try:
             if files:
                 output = _wait(process, started + timeout_s, files)
@@ -85,10 +90,12 @@ def run_process(
                 output = _collect(process, started + timeout_s)
         except BaseException:
             _end(process)
+            _running.discard(process)
             raise
         in_time = process.returncode is not None
         if not in_time:
             _end(process)
+        _running.discard(process)
         elapsed_s = time.monotonic() - started
         texts = [part.decode("utf-8", "replace") for part in output]
         return Completed(tuple(argv), process.returncode if in_time else None, texts[0], texts[1], elapsed_s)
@@ -129,6 +136,15 @@ def _collect(process: subprocess.Popen[bytes], deadline: float) -> list[bytes]:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(max(0.0, deadline - time.monotonic()))
     return [bytes(part) for part in kept]
+
+
+@atexit.register
+def _end_all() -> None:
+    """End what a thread still waits for that nobody waits for any more: it must not outlive us."""
+    for process in list(_running):
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
