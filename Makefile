@@ -1,6 +1,6 @@
 # Every target installs what it needs first and says so; a second run has nothing to install.
 
-.PHONY: help test faults demo bench chaos torches lint clean
+.PHONY: help test faults fuzz demo bench chaos torches lint clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -13,6 +13,12 @@ test: ## Check style and types, run every test; ARGS="-k roster" goes to pytest
 faults: ## Run the long list of faults on virtual hosts, half an hour; ARGS="-k deaf" goes to pytest
 	@scripts/bootstrap
 	@scripts/as-root .venv/bin/python -m pytest -p no:cacheprovider -m faults $(ARGS)
+
+fuzz: ## Feed every parser with anything, and glibc with nsswitch.conf files, for minutes; SEED=2 for others
+	@scripts/bootstrap
+	@FUZZ_EXAMPLES=2000 .venv/bin/python -m pytest -n 2 --timeout 600 --hypothesis-seed=$(or $(SEED),1) tests/unit/test_fuzz.py
+	@scripts/as-root env FUZZ_NSSWITCH=1500 FUZZ_SEED=$(or $(SEED),1) .venv/bin/python -m pytest -p no:cacheprovider \
+	    tests/lab/test_nsswitch_corpus.py
 
 demo: ## Show the main job on three virtual hosts on this machine
 	@scripts/bootstrap

@@ -141,7 +141,7 @@ def decode_records(content: bytes) -> tuple[list[Record], list[int]]:
             continue
         try:
             record = msgspec.json.decode(line, type=Record)
-        except (msgspec.DecodeError, msgspec.ValidationError):
+        except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError):
             broken.append(number)
             continue
         if record.version == RECORD_VERSION:

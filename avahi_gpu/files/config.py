@@ -22,6 +22,7 @@ MAX_PEERS = 64  # a typing error, not a cluster of two to ten nodes, is beyond i
 MAX_INTERFACE_BYTES = 15  # IFNAMSIZ less the final zero
 
 _PEER = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,252})|[0-9A-Fa-f:.]{2,45}(?:%[A-Za-z0-9._-]{1,15})?")
+SIZE_MAX = 32 << 10  # bytes; the parser of TOML takes time with the square of a key's length
 _INTERFACE = re.compile(r"[^\s/:%,\x00-\x1f]+")
 _AT_LINE = re.compile(r"\(at line ([0-9]+), column [0-9]+\)")
 
@@ -44,6 +45,8 @@ class Config:
 
 def parse(content: bytes | str, where: str = PATH) -> Config:
     """Return the settings. Raises MalformedConfiguration (``where:line``) for a wrong key or value."""
+    if len(content) > SIZE_MAX:
+        raise MalformedConfiguration(where, f"larger than {SIZE_MAX} bytes", "a dozen lines are enough")
     text = _decode(content, where) if isinstance(content, bytes) else content
     try:
         values: dict[str, Any] = tomllib.loads(text)

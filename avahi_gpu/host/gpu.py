@@ -100,7 +100,7 @@ def parse_versions(text: str) -> Versions:
     """Return the versions of one JSON object of strings; whatever else another program prints is ''."""
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return Versions()
     if not isinstance(found, dict):
         return Versions()

@@ -80,7 +80,7 @@ def parse(module: str, done: Completed) -> ModuleAnswer:
         return ModuleAnswer(module, None, elapsed_s=done.elapsed_s, error="no answer in time", loaded=None)
     try:
         told = msgspec.json.decode(done.stdout.encode(), type=_Told)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         how = f"it crashed (signal {-done.returncode})" if done.returncode < 0 else done.reason
         return ModuleAnswer(module, None, elapsed_s=done.elapsed_s, error=how, loaded=None)
     return ModuleAnswer(

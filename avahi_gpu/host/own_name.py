@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from avahi_gpu.avahi.bus import Avahi, connect
 from avahi_gpu.avahi.names import ANY, IPV4, IPV6, SERVER_PATH, USE_MULTICAST
-from avahi_gpu.errors import BusError
+from avahi_gpu.errors import BusError, MalformedInput
 from avahi_gpu.files import etc_hosts
 from avahi_gpu.host import net
 from avahi_gpu.host.aside import aside
@@ -53,10 +53,13 @@ def read_own_name(system: System) -> OwnName:
 
 
 def parse_answer(text: str) -> OwnName:
-    """Return what the process printed."""
-    told = json.loads(text)
-    found = tuple((str(canonical), str(address)) for canonical, address in told["found"])
-    return OwnName(str(told["name"]), str(told["fqdn"]), found, str(told["error"]))
+    """Return what the process printed. Raises MalformedInput where it is something else."""
+    try:
+        told = json.loads(text)
+        found = tuple((str(canonical), str(address)) for canonical, address in told["found"])
+        return OwnName(str(told["name"]), str(told["fqdn"]), found, str(told["error"]))
+    except (ValueError, TypeError, LookupError, RecursionError) as fault:
+        raise MalformedInput("the answer of Python's socket module", str(fault)[:80]) from None
 
 
 async def read_pinned(ground: Ground) -> tuple[PinnedName, ...]:
