@@ -46,7 +46,8 @@ class Config:
 def parse(content: bytes | str, where: str = PATH) -> Config:
     """Return the settings. Raises MalformedConfiguration (``where:line``) for a wrong key or value."""
     if len(content) > SIZE_MAX:
-        raise MalformedConfiguration(where, f"larger than {SIZE_MAX} bytes", "a dozen lines are enough")
+        says = f"not TOML as we take it: larger than {SIZE_MAX} bytes"
+        raise MalformedConfiguration(f"{where}:1", says, "a dozen lines are enough")
     text = _decode(content, where) if isinstance(content, bytes) else content
     try:
         values: dict[str, Any] = tomllib.loads(text)
