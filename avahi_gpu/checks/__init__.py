@@ -13,8 +13,10 @@ from avahi_gpu.checks import (
     names,
     network,
     own_name,
+    ports,
     service,
     survey,
+    torch_surroundings,
     ways,
 )
 
@@ -31,7 +33,9 @@ __all__ = [
     "names",
     "network",
     "own_name",
+    "ports",
     "service",
     "survey",
+    "torch_surroundings",
     "ways",
 ]

@@ -30,8 +30,10 @@ def own_name_known(facts: Facts) -> Outcome:
     lookup = facts.kernel_name
     if lookup is None:
         return unknown("nobody looked the host name up")
-    if lookup.addresses:
-        return ok(f"{lookup.name} is {', '.join(lookup.addresses)}")
+    # asked twice, by getent and by Python: a process that was killed meanwhile is no answer
+    addresses = lookup.addresses or (facts.host.own_name.addresses if facts.host.own_name else ())
+    if addresses:
+        return ok(f"{lookup.name} is {', '.join(addresses)}")
     if is_alternative(facts.hostname.partition(".")[0], facts.daemon.host_name):
         return skip(f"another machine has the name {facts.hostname}, so this one needs another (AG107)")
     hint = "torchrun ends with `Name or service not known`; a line in /etc/hosts, or the module "

@@ -45,13 +45,13 @@ def parse_table(text: str, family: int) -> list[MdnsSocket]:
         try:
             address, port = words[1].split(":")
             if int(port, 16) == MDNS_PORT:
-                found.append(MdnsSocket(family, _address(address), int(words[9]), int(words[7])))
+                found.append(MdnsSocket(family, kernel_address(address), int(words[9]), int(words[7])))
         except (IndexError, ValueError):
             continue
     return found
 
 
-def _address(hexadecimal: str) -> str:
+def kernel_address(hexadecimal: str) -> str:
     """Return the address that the kernel wrote as 32-bit words in the machine's own byte order."""
     raw = bytes.fromhex(hexadecimal)
     words = struct.unpack(f">{len(raw) // 4}I", raw)

@@ -12,6 +12,7 @@ from avahi_gpu.model import Lookup
 # a dead name server costs 2 attempts of 5 s (resolv.conf(5)); who waits longer has told enough
 LOOKUP_S = 11.0
 MAX_ADDRESSES = 64
+UNKNOWN = 2  # getent(1): one of the names was not found
 
 _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252}[A-Za-z0-9_.])?")
 # in a world without getent (a container of few files) this Python's own getaddrinfo is the same glibc
@@ -41,7 +42,8 @@ def lookup(system: System, name: str, python: str | None = None, within_s: float
     if done.ok and addresses:
         return Lookup(name, addresses, done.elapsed_s)
     # getent(1) itself says nothing when it exits with 2: a name was not found
-    return Lookup(name, (), done.elapsed_s, done.stderr.strip() or "name not found")
+    why = "name not found" if done.returncode in (0, UNKNOWN) else done.reason
+    return Lookup(name, (), done.elapsed_s, done.stderr.strip() or why)
 
 
 def reverse(system: System, address: str, within_s: float) -> Lookup:

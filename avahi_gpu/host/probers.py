@@ -19,6 +19,8 @@ from avahi_gpu.host import (
     name_servers,
     nss_modules,
     own_name,
+    ports,
+    torch_surroundings,
 )
 from avahi_gpu.host.system import System
 from avahi_gpu.model import DaemonState, FileState, Interface
@@ -57,6 +59,12 @@ class Prober:
 
 
 PROBERS: dict[str, Prober] = {
+    "host.environment": Prober(torch_surroundings.read_environment, FILES_S),
+    "host.endpoints": Prober(torch_surroundings.read_endpoints, torch_surroundings.ENDPOINT_S),
+    "host.listeners": Prober(ports.read, FILES_S),
+    "host.leftovers": Prober(ports.read_left, FILES_S),
+    "host.port_range": Prober(ports.read_range, FILES_S),
+    "host.reserved_ports": Prober(ports.read_reserved, FILES_S),
     "host.own_name": Prober(own_name.read, own_name.OWN_NAME_S + 0.5),
     "host.pinned_names": Prober(own_name.read_pinned, own_name.PINNED_S),
     "names.servers": Prober(name_servers.read, name_servers.PROBER_S),

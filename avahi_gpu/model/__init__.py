@@ -18,7 +18,10 @@ from avahi_gpu.model.findings import (
     Verdict,
 )
 from avahi_gpu.model.host import (
+    Endpoint,
     HostFacts,
+    Leftover,
+    Listener,
     OwnName,
     PinnedName,
 )
@@ -84,6 +87,7 @@ __all__ = [
     "ClusterView",
     "DaemonFacts",
     "DaemonState",
+    "Endpoint",
     "Facts",
     "FileState",
     "Finding",
@@ -92,7 +96,9 @@ __all__ = [
     "Gpu",
     "HostFacts",
     "Interface",
+    "Leftover",
     "Link",
+    "Listener",
     "Lookup",
     "MdnsSocket",
     "ModuleAnswer",

@@ -6,6 +6,7 @@ from tests.lab.scenarios import (
     hosts,
     names,
     network,
+    torch,
 )
 from tests.lab.scenarios.scenario import Scenario
 
@@ -13,4 +14,5 @@ ALL: tuple[Scenario, ...] = (
     *names.SCENARIOS,
     *network.SCENARIOS,
     *hosts.SCENARIOS,
+    *torch.SCENARIOS,
 )

@@ -141,6 +141,11 @@ def healthy() -> Facts:
         host=HostFacts(
             own_name=OwnName("gpu-node-1", "gpu-node-1", (("gpu-node-1", "10.77.0.1"),)),
             pinned_names=(),
+            environment={},
+            endpoints=(),
+            listeners=(),
+            leftovers=(),
+            port_range=(32768, 60999),
         ),
         names=NameFacts(
             servers=(NameServer("10.77.0.254", "nxdomain", 0.002),),

@@ -19,6 +19,7 @@ from avahi_gpu.model import Facts, HostFacts, Lookup, OwnName, PinnedName
 from tests.unit.checks.conftest import file_of
 
 LOCALHOST = "127.0.0.1 localhost\n"
+UNKNOWN = OwnName("gpu-node-1", "gpu-node-1", (), "Name or service not known")
 
 
 def with_hosts(facts: Facts, text: str, addresses: tuple[str, ...] = (), **host: object) -> Facts:
@@ -37,7 +38,7 @@ def mended(facts: Facts, outcome: object) -> str:
 
 
 def test_a_name_that_nobody_knows_gets_a_line(healthy: Facts) -> None:
-    facts = with_hosts(healthy, LOCALHOST)
+    facts = with_hosts(healthy, LOCALHOST, own_name=UNKNOWN)
 
     found = own_name_known(facts)
 
@@ -46,13 +47,13 @@ def test_a_name_that_nobody_knows_gets_a_line(healthy: Facts) -> None:
 
 
 def test_a_line_that_is_there_and_does_not_help_is_not_written_again(healthy: Facts) -> None:
-    found = own_name_known(with_hosts(healthy, "10.77.0.1 gpu-node-1\n"))
+    found = own_name_known(with_hosts(healthy, "10.77.0.1 gpu-node-1\n", own_name=UNKNOWN))
 
     assert found.verdict == "error" and found.fix is None
 
 
 def test_what_only_follows_from_an_unknown_name_is_not_said(healthy: Facts) -> None:
-    facts = with_hosts(healthy, LOCALHOST, own_name=OwnName("gpu-node-1", "gpu-node-1", (), "not known"))
+    facts = with_hosts(healthy, LOCALHOST, own_name=UNKNOWN)
 
     verdicts = {f.id: f.verdict for f in run_checks(facts)}
 
@@ -174,7 +175,7 @@ def test_wrong_names_alone_are_taken_out(healthy: Facts) -> None:
 
 
 def test_a_file_that_cannot_be_written_gets_no_fix(healthy: Facts) -> None:
-    facts = with_hosts(healthy, LOCALHOST)
+    facts = with_hosts(healthy, LOCALHOST, own_name=UNKNOWN)
     facts = replace(facts, etc_hosts=replace(facts.etc_hosts, writable=False))
 
     assert own_name_known(facts).fix is None
@@ -192,5 +193,10 @@ def test_without_a_lan_there_is_no_address(healthy: Facts) -> None:
 
 def test_a_name_that_another_machine_has_is_not_written_down(healthy: Facts) -> None:
     facts = with_hosts(replace(healthy, daemon=replace(healthy.daemon, host_name="gpu-node-2")), LOCALHOST)
+    facts = replace(facts, host=replace(facts.host, own_name=UNKNOWN))
 
     assert own_name_known(facts).verdict == "skip"
+
+
+def test_one_answer_of_two_is_enough(healthy: Facts) -> None:
+    assert own_name_known(with_hosts(healthy, LOCALHOST)).verdict == "ok"
