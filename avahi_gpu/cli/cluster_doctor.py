@@ -45,7 +45,7 @@ def survey_cluster(system: System, order: Order, asked: Round) -> Result:
         raise Misuse(f"there is no folder for {asked.picture}", "name a file in a folder that exists")
     python = find_python(system, order.python) if order.python is not None else None
     facts, view = asyncio.run(_read(system, order, asked, python))
-    facts = replace(restrict_peers(facts, order.peers), view=view)
+    facts = with_view(restrict_peers(facts, order.peers), view)
     ignore = order.ignore if order.only else (*order.ignore, *SUPERSEDED)
     findings = run_checks(facts, order.only, ignore)
     show_matrix(view, order.out)
@@ -55,6 +55,13 @@ def survey_cluster(system: System, order: Order, asked: Round) -> Result:
         order.out.print(f"picture: {printable(asked.picture)}")
     result = conclude(system, order, facts, findings)
     return replace(result, data={**result.data, **view_data(view)})
+
+
+def with_view(facts: Facts, view: ClusterView) -> Facts:
+    """Return the facts with the view; whoever answered our doctor is alive, whatever a firewall drops."""
+    asked = {n.host for n in view.nodes if n.asked and n.host}
+    peers = facts.peers and tuple(replace(p, alive=True) if p.host in asked else p for p in facts.peers)
+    return replace(facts, peers=peers, view=view)
 
 
 async def _read(system: System, order: Order, asked: Round, python: str | None) -> tuple[Facts, ClusterView]:

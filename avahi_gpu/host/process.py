@@ -123,9 +123,11 @@ def _collect(process: subprocess.Popen[bytes], deadline: float) -> list[bytes]:
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 break
-            ready = selector.select(min(left_s, pause_s if process.poll() is None else LEFT_OVER_S))
+            # asked before we look for output: what it writes last, and then ends, is still to be read
+            ended = process.poll() is not None
+            ready = selector.select(min(left_s, LEFT_OVER_S if ended else pause_s))
             pause_s = min(pause_s * 2, 0.25)
-            if not ready and process.poll() is not None:
+            if not ready and ended:
                 break  # ended, and silent since: a child of it holds the pipe
             for key, _ in ready:
                 part = os.read(key.fd, 65536)

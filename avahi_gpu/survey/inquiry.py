@@ -17,12 +17,14 @@ from avahi_gpu.rendezvous.wire import READ_AT_ONCE, Wire, describe
 from avahi_gpu.survey import messages as m
 from avahi_gpu.survey.encounter import Line, dial, greet
 from avahi_gpu.survey.limits import DOCTOR_PORTS
+from avahi_gpu.survey.remote import Remote
 from avahi_gpu.survey.station import Station
 
 ANSWER_S = 3.0  # for what costs the other side nothing
 AGAIN_S = 1.0  # before a doctor that cannot be reached is tried again: it may be starting
 STRANGERS_MAX = 32  # connections to us that have not said yet who they are
 NEWS_S = 0.25
+REFUSED = describe(ConnectionRefusedError())  # a doctor that has ended: its record goes by itself
 
 
 @dataclass
@@ -89,6 +91,16 @@ class Meeting:
         for each in self.met.values():
             each.line.say(m.Bye())
         await asyncio.gather(*(each.line.close() for each in self.met.values()))
+
+    def expects(self, service: Service) -> bool:
+        """Return whether a listed node has announced a doctor, and it has not ended since."""
+        ended = {id for id, one in self.missed.items() if one.why == REFUSED}
+        return any(d.host == service.host and d.id not in ended for d in self.here.doctors)
+
+    def is_hopeless(self, service: Service) -> bool:
+        """Return whether the doctor of a listed node has said no, for good."""
+        there = (one for one in self.missed.values() if one.address.partition("%")[0] == service.address)
+        return any(one.silence not in ("unreached", "fault") for one in there)
 
     def visit(self, key: str, address: str, ports: Sequence[int]) -> None:
         """Try to meet the doctor at ``address``, unless that is under way."""
@@ -198,12 +210,11 @@ async def meet(
     meeting: Meeting,
     peers: Sequence[str],
     wait_s: float,
-    *,
-    help_missing: Callable[[Sequence[Service]], None] = lambda _: None,
+    remote: Remote | None = None,
 ) -> None:
     """Meet all nodes that are listed or named, for ``wait_s`` at most; whoever is missed is told of.
 
-    ``help_missing`` is called with the listed nodes of which no doctor is known yet.
+    ``remote`` starts the doctors of listed nodes of which none is known.
     """
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -218,7 +229,10 @@ async def meet(
             for address in _unmet(named, here, meeting):
                 meeting.visit(address, address, DOCTOR_PORTS)
             missing = missing_nodes(here, meeting)
-            help_missing([s for s in missing if not any(d.host == s.host for d in here.doctors)])
+            if remote is not None:
+                remote.start([s for s in missing if not meeting.expects(s)])
+                missing = [s for s in missing if s.address not in remote.faults]
+            missing = [s for s in missing if not meeting.is_hopeless(s)]
             names = (*(s.name for s in missing), *_unmet(named, here, meeting))
             if not names and not (peers and not meeting.met):
                 return

@@ -164,7 +164,7 @@ class Service:
             self.served += 1
             self.tell(f"{hello.host} ({line.remote}) asks")
             await asyncio.wait_for(self._answer(line, ears), SESSION_S)
-            self.tell(f"{hello.host} ({line.remote}) has asked all that it wanted to know")
+            self.tell(f"{hello.host} ({line.remote}) has no more questions")
         except (OSError, asyncio.TimeoutError, MalformedInput):
             self.tell(f"{hello.host} ({line.remote}) has gone before its last question")
             raise

@@ -25,7 +25,16 @@ from avahi_gpu.model import (
     Versions,
 )
 from avahi_gpu.survey import messages as m
-from avahi_gpu.survey.inquiry import ANSWER_S, Meeting, Met, Missed, meet, missing_nodes, name_of
+from avahi_gpu.survey.inquiry import (
+    ANSWER_S,
+    REFUSED,
+    Meeting,
+    Met,
+    Missed,
+    meet,
+    missing_nodes,
+    name_of,
+)
 from avahi_gpu.survey.limits import on_link
 from avahi_gpu.survey.remote import Remote
 from avahi_gpu.survey.station import Station, station
@@ -70,8 +79,7 @@ async def survey(
         await here.appear(stack, "asks", port)
         if remote is not None:
             stack.push_async_callback(remote.close)
-        start = remote.start if remote is not None else lambda _: None
-        await meet(here, meeting, peers, wait_s, help_missing=start)
+        await meet(here, meeting, peers, wait_s, remote)
         entries = _enter(here, meeting, remote.faults if remote is not None else {})
         tell(f"{sum(e.met is not None for e in entries) + 1} nodes try each other")
         ears = Ears()
@@ -105,7 +113,7 @@ def _enter(here: Station, meeting: Meeting, by_ssh: Mapping[str, str]) -> list[E
     for service in listed:
         of_it = [x for x in missed if x.address.partition("%")[0] == service.address]
         entries.append(_missing(service.name, service.host, service.address, of_it))
-        if not of_it and service.address in by_ssh:
+        if entries[-1].node.silence == "no-offer" and service.address in by_ssh:
             why = by_ssh[service.address]
             entries[-1].node = replace(entries[-1].node, silence="ssh", why=why)
     known = {e.node.address for e in entries}
@@ -124,6 +132,9 @@ def _missing(name: str, host: str, address: str, missed: Sequence[Missed]) -> En
         why = "no doctor answers there"
         return Entry(SurveyedNode(name, host, address, silence="no-offer", why=why))
     one = missed[0]
+    if one.why == REFUSED:
+        why = "its doctor has ended, or a firewall rejects what comes to it"
+        return Entry(SurveyedNode(name, host, address.partition("%")[0], silence="no-offer", why=why))
     node = SurveyedNode(name, host, address.partition("%")[0], silence=one.silence, why=one.why)
     if one.silence != "unreached" or not one.port:
         return Entry(node)
