@@ -3,6 +3,7 @@
 from avahi_gpu.checks import (
     cluster,
     daemon_config,
+    daemon_state,
     firewall,
     gpu,
     host,
@@ -23,6 +24,7 @@ from avahi_gpu.checks import (
 __all__ = [
     "cluster",
     "daemon_config",
+    "daemon_state",
     "firewall",
     "gpu",
     "host",

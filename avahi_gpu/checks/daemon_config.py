@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+from avahi_gpu.checks import fixes
 from avahi_gpu.checks.network import usable_interfaces
 from avahi_gpu.checks.outcome import Outcome, error, info, ok, unknown, warn
 from avahi_gpu.checks.registry import check
 from avahi_gpu.errors import MalformedInput
-from avahi_gpu.files import avahi_conf, avahi_harms
+from avahi_gpu.files import avahi_conf, avahi_conf_edit, avahi_harms
+from avahi_gpu.files.avahi_conf_edit import Wanted
 from avahi_gpu.files.avahi_harms import Harm
-from avahi_gpu.model import Facts
+from avahi_gpu.model import Facts, Fix, Interface
 
 RESTART = "avahi-daemon reads it when it starts: restart it afterwards"
+# what an option of avahi-daemon.conf is called in configuration.nix
+NIXOS = {
+    "allow-interfaces": "allowInterfaces",
+    "deny-interfaces": "denyInterfaces",
+    "disable-publishing": "publish.enable",
+    "disable-user-service-publishing": "publish.userServices",
+    "publish-addresses": "publish.addresses",
+    "use-ipv4": "ipv4",
+    "use-ipv6": "ipv6",
+    "domain-name": "domainName",
+    "host-name": "hostName",
+    "cache-entries-max": "cacheEntriesMax",
+    "enable-reflector": "reflector",
+}
 
 
 @check(
@@ -30,9 +46,17 @@ def avahi_config(facts: Facts) -> Outcome:
     try:
         stops = [h for h in _harms(facts) if h.weight == "stops"]
     except MalformedInput as fault:
-        return _stopped(facts, "avahi-daemon.conf is malformed", fault.message, fault.hint)
+        fix = fixes.write_conf(
+            facts, avahi_conf_edit.mend(read_conf(facts)), f"mend {state.path}", then_restart=False
+        )
+        return _stopped(facts, "avahi-daemon.conf is malformed", fault.message, fault.hint, fix)
     if stops:
-        return _stopped(facts, stops[0].says, _place(facts, stops[0]), stops[0].hint)
+        return _stopped(
+            facts, stops[0].says, _place(facts, stops[0]), _hint(facts, stops[0]), _fix(facts, stops)
+        )
+    crowded = _crowded(facts)
+    if crowded is not None:
+        return crowded
     return ok()
 
 
@@ -53,19 +77,93 @@ def avahi_publishes(facts: Facts) -> Outcome:
         return ok()
     worst = harms[0]
     places = [_place(facts, h) for h in harms]
-    if worst.weight == "breaks":
-        return error(worst.says, places, hint=f"{worst.hint}; {RESTART}")
+    if worst.weight == "note":
+        return info(worst.says, places, hint=worst.hint)
+    fix = _fix(facts, harms)
+    hint = f"{_hint(facts, worst)}; {RESTART}"
     if worst.weight == "hinders":
-        return warn(worst.says, places, hint=f"{worst.hint}; {RESTART}")
-    return info(worst.says, places, hint=worst.hint)
+        return warn(worst.says, places, fix=fix, hint=hint)
+    if not is_in_force(facts) and facts.daemon.on_bus:
+        says = f"{worst.says}: it will be so when avahi-daemon starts anew"
+        return warn(says, places, fix=fix, hint=_hint(facts, worst))
+    return error(worst.says, places, fix=fix, hint=hint)
+
+
+def read_conf(facts: Facts) -> str:
+    """Return avahi-daemon.conf as text; every byte of it comes back by the same way."""
+    return (facts.avahi_conf.content or b"").decode("utf-8", "surrogateescape")
+
+
+def lan_names(facts: Facts) -> list[str]:
+    """Return the names of the interfaces that reach the LAN: real ones, others only where there are none."""
+    usable = usable_interfaces(facts)
+    return [i.name for i in usable if _is_real(i)] or [i.name for i in usable]
+
+
+def is_in_force(facts: Facts) -> bool:
+    """Whether the daemon that runs has read the file as it is now; True where that cannot be told."""
+    started = next((p.started for p in facts.avahi.processes or () if p.pid == facts.daemon.pid), None)
+    changed = facts.avahi_conf.changed
+    return started is None or changed is None or changed <= started
+
+
+def keep_to_the_lan(facts: Facts, title: str) -> Fix | None:
+    """Return the fix that lets the daemon use the interfaces of the LAN alone."""
+    wanted = Wanted("server", "allow-interfaces", ",".join(lan_names(facts)))
+    return fixes.write_conf(
+        facts, avahi_conf_edit.change(read_conf(facts), (wanted,)), title, then_restart=True
+    )
+
+
+def says_no_dbus(facts: Facts) -> bool:
+    """Whether the file keeps the daemon off the bus."""
+    try:
+        return any(h.key == "enable-dbus" for h in _harms(facts))
+    except MalformedInput:
+        return False
+
+
+def _is_real(interface: Interface) -> bool:
+    return interface.link in ("wired", "wireless")
 
 
 def _harms(facts: Facts) -> list[Harm]:
-    text = (facts.avahi_conf.content or b"").decode("utf-8", "surrogateescape")
-    conf = avahi_conf.parse(text, facts.avahi_conf.path)
+    conf = avahi_conf.parse(read_conf(facts), facts.avahi_conf.path)
     # a machine without any LAN has a finding of its own: its configuration is not to blame for that
-    names = [i.name for i in usable_interfaces(facts)] or None
-    return avahi_harms.effects(conf, names)
+    names = lan_names(facts) or None
+    families = {a.family for i in usable_interfaces(facts) for a in i.addresses if a.scope == "global"}
+    others = [s for s in facts.network.mdns_sockets or () if s.pid not in (facts.daemon.pid, None)]
+    return avahi_harms.effects(conf, names, port_shared=bool(others), families=families or (4, 6))
+
+
+def _crowded(facts: Facts) -> Outcome | None:
+    """Tell of the limit of processes that counts those of all containers, where it can be the cause."""
+    if facts.daemon.pid is not None or facts.daemon.on_bus or not facts.avahi.shared_user:
+        return None
+    harms = [h for h in _harms(facts) if h.key == "rlimit-nproc"]
+    if not harms:
+        return None
+    says = f"{harms[0].says}: {facts.avahi.shared_user} processes run as that user"
+    return error(says, [_place(facts, harms[0])], fix=_fix(facts, harms), hint=harms[0].hint)
+
+
+def _fix(facts: Facts, harms: list[Harm]) -> Fix | None:
+    """Return the one edit that takes all these harms away, and a restart where the daemon runs."""
+    wanted: dict[tuple[str, str], Wanted] = {}
+    for one in (w for h in harms for w in h.mends):
+        wanted.setdefault((one.section, one.key), one)
+    if not wanted:
+        return None
+    keys = ", ".join(dict.fromkeys(h.key for h in harms if h.mends))
+    text = avahi_conf_edit.change(read_conf(facts), tuple(wanted.values()))
+    return fixes.write_conf(facts, text, f"mend {keys} in {facts.avahi_conf.path}", then_restart=True)
+
+
+def _hint(facts: Facts, harm: Harm) -> str:
+    if fixes.is_of_nixos(facts.avahi_conf):
+        option = NIXOS.get(harm.key, "extraConfig")
+        return f"set services.avahi.{option} in configuration.nix and rebuild ({harm.key} in the file)"
+    return harm.hint
 
 
 def _place(facts: Facts, harm: Harm) -> str:
@@ -73,8 +171,8 @@ def _place(facts: Facts, harm: Harm) -> str:
     return f"{where}: {harm.says}"
 
 
-def _stopped(facts: Facts, says: str, evidence: str, hint: str) -> Outcome:
+def _stopped(facts: Facts, says: str, evidence: str, hint: str, fix: Fix | None = None) -> Outcome:
     shown = [evidence] if evidence else []
     if facts.daemon.on_bus:
-        return warn(f"{says}: avahi-daemon runs, but will not start again", shown, hint=hint)
-    return error(f"{says}: avahi-daemon does not start", shown, hint=hint)
+        return warn(f"{says}: avahi-daemon runs, but will not start again", shown, fix=fix, hint=hint)
+    return error(f"{says}: avahi-daemon does not start", shown, fix=fix, hint=hint)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from avahi_gpu.files.avahi_conf import PATH as DEFAULT_CONFIG
 from avahi_gpu.model import Change, Facts, FileState, Fix
 
 # the package that holds each thing we need, by package manager
@@ -70,10 +71,14 @@ def start_bus(facts: Facts) -> Fix:
 def start_avahi(facts: Facts) -> Fix:
     """Return the fix that starts avahi-daemon, now and at every boot where systemd is PID 1."""
     if facts.init == "systemd":
-        return _daemon(
+        enable = _daemon(
             "enable and start avahi-daemon", ("systemctl", "enable", "--now", "avahi-daemon.service")
         )
-    return _daemon("start avahi-daemon", ("avahi-daemon", "--daemonize"))
+        if facts.avahi.unit is None or facts.avahi.unit.load != "masked":
+            return enable
+        argv = ("systemctl", "unmask", "avahi-daemon.service", "avahi-daemon.socket")
+        return Fix(enable.title, (Change("daemon", "unmask avahi-daemon", argv=argv), *enable.changes))
+    return _daemon("start avahi-daemon", ("avahi-daemon", "--daemonize", *_file_option(facts)))
 
 
 def restart_avahi(facts: Facts) -> Fix:
@@ -84,9 +89,49 @@ def restart_avahi(facts: Facts) -> Fix:
         "restart avahi-daemon",
         (
             Change("daemon", "stop avahi-daemon", argv=("avahi-daemon", "--kill")),
-            Change("daemon", "start avahi-daemon", argv=("avahi-daemon", "--daemonize")),
+            Change(
+                "daemon", "start avahi-daemon", argv=("avahi-daemon", "--daemonize", *_file_option(facts))
+            ),
         ),
     )
+
+
+def wake_avahi(facts: Facts) -> Fix:
+    """Return the fix for a daemon that does not answer: one that a signal has stopped only has to go on."""
+    if is_stopped(facts):
+        return _daemon("let avahi-daemon go on", ("kill", "-CONT", str(facts.daemon.pid)))
+    return restart_avahi(facts)
+
+
+def is_stopped(facts: Facts) -> bool:
+    """Whether a signal has stopped the daemon in its tracks (state T of proc(5))."""
+    return any(p.pid == facts.daemon.pid and p.state == "T" for p in facts.avahi.processes or ())
+
+
+def write_conf(facts: Facts, text: str | None, title: str, *, then_restart: bool) -> Fix | None:
+    """Return the fix that makes avahi-daemon.conf hold ``text``; None where it is as it is to be, or fixed.
+
+    A daemon that does not run is not restarted: that it does not is a finding of its own.
+    """
+    state = facts.avahi_conf
+    if text is None or not state.writable or state.content is None or state.mode is None:
+        return None
+    content = text.encode("utf-8", "surrogateescape")
+    if content == state.content or is_of_nixos(state):
+        return None
+    change = Change("file", title, path=state.path, content=content, mode=state.mode, before=state.content)
+    restart = restart_avahi(facts).changes if then_restart and facts.daemon.pid is not None else ()
+    return Fix(title, (change, *restart))
+
+
+def is_of_nixos(state: FileState) -> bool:
+    """Whether the file is generated: an edit would be lost, where it is possible at all."""
+    return "/nix/store/" in (state.link_target or state.path)
+
+
+def _file_option(facts: Facts) -> tuple[str, ...]:
+    path = facts.daemon.config_path
+    return () if path == DEFAULT_CONFIG else ("--file", path)
 
 
 def _daemon(title: str, argv: tuple[str, ...]) -> Fix:

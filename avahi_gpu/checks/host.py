@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from avahi_gpu.checks import fixes
+from avahi_gpu.checks.daemon_config import says_no_dbus
+from avahi_gpu.checks.daemon_state import log_lines
 from avahi_gpu.checks.outcome import Outcome, error, ok, skip, unknown, warn
 from avahi_gpu.checks.registry import check
 from avahi_gpu.model import Facts
@@ -52,24 +54,15 @@ def avahi_running(facts: Facts) -> Outcome:
     """Running, reachable over the bus, and done with claiming its name."""
     daemon = facts.daemon
     if not daemon.on_bus:
-        if daemon.pid is not None:
-            return error(
-                "avahi-daemon runs, but not on the system bus",
-                [f"process {daemon.pid} runs, org.freedesktop.Avahi has no owner"],
-                fix=fixes.restart_avahi(facts),
-                hint="it was started before the bus, or on another bus",
-            )
-        return error(
-            "avahi-daemon does not run",
-            ["org.freedesktop.Avahi has no owner on the system bus"],
-            fix=fixes.start_avahi(facts),
-        )
+        if daemon.pid is not None and says_no_dbus(facts):
+            return skip("avahi-daemon runs, and AG305 tells why it is not on the system bus")
+        return _not_on_bus(facts)
     if daemon.server_state is None and daemon.bus_error:
         return error(
             "avahi-daemon is on the system bus and does not answer",
-            [f"process {daemon.pid}", daemon.bus_error] if daemon.pid else [daemon.bus_error],
-            fix=fixes.restart_avahi(facts),
-            hint="it is stopped (state T in `ps`), or the machine is overloaded",
+            [_describe_process(facts), daemon.bus_error] if daemon.pid else [daemon.bus_error],
+            fix=fixes.wake_avahi(facts),
+            hint="" if fixes.is_stopped(facts) else "it hangs, or the machine is overloaded",
         )
     if daemon.server_state is None:
         return unknown("avahi-daemon is on the bus but did not tell its state")
@@ -84,6 +77,48 @@ def avahi_running(facts: Facts) -> Outcome:
             hint="if it says so again, read its log: journalctl -u avahi-daemon",
         )
     return ok(f"state running, process {daemon.pid}" if daemon.pid else "state running")
+
+
+def _not_on_bus(facts: Facts) -> Outcome:
+    pid = facts.daemon.pid
+    runs = "runs, but not on the system bus" if pid is not None else "does not run"
+    evidence = [f"process {pid} runs"] if pid is not None else []
+    evidence.append("org.freedesktop.Avahi has no owner on the system bus")
+    if facts.avahi.bus_refuses:
+        return error(
+            f"the system bus refuses avahi-daemon its name, so that it {runs}",
+            [*evidence, f"the bus's policy: {facts.avahi.bus_refuses}", *log_lines(facts, "dbus", "own")],
+            hint="take that rule out, or install the package of avahi-daemon again; then let the bus read "
+            "its policy (systemctl reload dbus) and restart avahi-daemon",
+        )
+    if pid is not None:
+        return error(
+            "avahi-daemon runs, but not on the system bus",
+            [*evidence, *log_lines(facts, "dbus", "D-Bus")],
+            fix=fixes.restart_avahi(facts),
+            hint="it was started before the bus, or on another bus",
+        )
+    return error("avahi-daemon does not run", [*evidence, *_why_not(facts)], fix=fixes.start_avahi(facts))
+
+
+def _describe_process(facts: Facts) -> str:
+    stopped = ", which a signal has stopped" if fixes.is_stopped(facts) else ""
+    return f"process {facts.daemon.pid}{stopped}"
+
+
+def _why_not(facts: Facts) -> list[str]:
+    """Return what systemd and the log tell of a daemon that is not there."""
+    unit = facts.avahi.unit
+    words = []
+    if unit is not None and unit.load == "masked":
+        words.append("its unit is masked: somebody has forbidden it to start")
+    elif unit is not None and unit.load == "not-found":
+        words.append("systemd knows no avahi-daemon.service")
+    elif unit is not None and unit.active == "failed":
+        words.append(f"its unit has failed: {unit.result}, exit status {unit.exit_status}")
+    elif unit is not None and unit.enabled == "disabled":
+        words.append("its unit is disabled: it does not start at boot")
+    return [*words, *log_lines(facts, "failed", "error", "invalid", "exiting", "cannot")]
 
 
 @check("AG306", slug="machine-id", area="host", says="this machine has an id of its own")

@@ -45,7 +45,7 @@ def hosts_loopback(facts: Facts) -> Outcome:
     slug="own-name-resolves",
     area="names",
     says="glibc resolves this machine's .local name to a LAN address",
-    needs=("AG102", "AG104", "AG203", "AG304", "AG305", "AG323"),
+    needs=("AG102", "AG104", "AG203", "AG304", "AG305", "AG309", "AG323"),
     follows=("AG109", "AG110", "AG114"),
 )
 def own_name_resolves(facts: Facts) -> Outcome:

@@ -101,7 +101,7 @@ def service_file_current(facts: Facts) -> Outcome:
     slug="service-visible",
     area="service",
     says=f"{NODE_SERVICE} of this machine is visible on a LAN interface",
-    needs=("AG203", "AG304", "AG305", "AG502"),
+    needs=("AG203", "AG304", "AG305", "AG308", "AG502"),
 )
 def service_visible(facts: Facts) -> Outcome:
     """What avahi-daemon really publishes, seen by browsing: its log says "established" too early."""

@@ -156,12 +156,20 @@ def _check(section: str, key: str, value: str, here: str) -> None:
         else:
             hint = "correct or remove the line"
         raise MalformedInput(here, f"“{key}” is no key of [{section}]", hint)
-    if kind == _NUMBERS and _strtoul(value) is None:
+    if accepts(section, key, value):
+        return
+    if kind == _NUMBERS:
         raise MalformedInput(here, f"the value of {key} is “{value}”", "write a number and nothing behind it")
-    if key.lower() == "browse-domains" and any(labels_of(d.strip(" \t")) is None for d in value.split(",")):
-        raise MalformedInput(
-            here, f"browse-domains holds no list of domains: “{value}”", "part them by commas"
-        )
+    raise MalformedInput(here, f"{key} holds no list of domains: “{value}”", "part them by commas")
+
+
+def accepts(section: str, key: str, value: str) -> bool:
+    """Whether the daemon starts with this value of a key that it knows."""
+    if KEYS[section][key.lower()] == _NUMBERS:
+        return _strtoul(value) is not None
+    if key.lower() == "browse-domains":
+        return all(labels_of(domain.strip(" \t")) is not None for domain in value.split(","))
+    return True
 
 
 def _strtoul(text: str) -> int | None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from avahi_gpu.files.avahi_conf import AvahiConf
+from avahi_gpu.files.avahi_conf_edit import Wanted
 from avahi_gpu.files.domain_name import labels_of
 
 # stops: the daemon does not start. breaks: this host is not found, or does not find others.
-# hinders: part of what avahi-gpu does is refused, or fails in a larger cluster. note: worth knowing.
-Weight = Literal["stops", "breaks", "hinders", "note"]
+# bars: hosts find each other, and no job can be published. hinders: something fails in a larger cluster, or
+# is not as it was meant. note: worth knowing.
+Weight = Literal["stops", "breaks", "bars", "hinders", "note"]
 
 LEAST_RATE = 10.0  # packets a second; with one a second a browser saw nothing within four seconds
 LEAST_CACHE = 100  # records; ten nodes have about sixty
@@ -27,32 +29,41 @@ LEAST_ADDRESS_SPACE = 16_000_000  # bytes; with 8 000 000 the daemon ran without
 
 @dataclass(frozen=True)
 class Harm:
-    """One setting that does harm. ``line`` is None where it is the want of a setting."""
+    """One setting that does harm. ``line`` is None where it is the want of a setting.
+
+    ``mends``: the edit that is right whatever else the file says, () where only its owner knows.
+    """
 
     key: str
     weight: Weight
     says: str
     hint: str
     line: int | None = None
+    mends: tuple[Wanted, ...] = ()
 
 
 def effects(
-    conf: AvahiConf, interfaces: Sequence[str] | None = None, *, port_shared: bool | None = None
+    conf: AvahiConf,
+    interfaces: Sequence[str] | None = None,
+    *,
+    port_shared: bool | None = None,
+    families: Collection[int] = (4, 6),
 ) -> list[Harm]:
     """Return the harms of a configuration, the worst first.
 
     ``interfaces``: the names of those that reach the LAN, None where not known. ``port_shared``: whether
-    another process holds UDP port 5353.
+    another process holds UDP port 5353. ``families``: those in which the LAN has addresses.
     """
     harms = [
-        *_judge_protocols(conf),
+        *_judge_protocols(conf, families),
         *_judge_interfaces(conf, interfaces),
+        *_judge_patterns(conf, interfaces),
         *_judge_names(conf),
         *_judge_switches(conf, port_shared),
         *_judge_numbers(conf),
         *_judge_limits(conf),
     ]
-    order: list[Weight] = ["stops", "breaks", "hinders", "note"]
+    order: list[Weight] = ["stops", "breaks", "bars", "hinders", "note"]
     return sorted(harms, key=lambda harm: order.index(harm.weight))
 
 
@@ -66,20 +77,35 @@ def breaks_discovery(harms: Sequence[Harm]) -> bool:
     return any(harm.weight in ("stops", "breaks") for harm in harms)
 
 
-def _harm(conf: AvahiConf, place: str, weight: Weight, says: str, hint: str) -> Harm:
+def _harm(
+    conf: AvahiConf,
+    place: str,
+    weight: Weight,
+    says: str,
+    hint: str,
+    *,
+    mends: str | tuple[Wanted, ...] | None = (),
+) -> Harm:
+    """``mends``: the right value of the key, None to take it out; or edits of several keys."""
     section, _, key = place.partition("/")
     setting = conf.find(section, key)
-    return Harm(key, weight, says, hint, setting.line if setting else None)
+    edits = mends if isinstance(mends, tuple) else (Wanted(section, key, mends),)
+    return Harm(key, weight, says, hint, setting.line if setting else None, edits)
 
 
-def _judge_protocols(conf: AvahiConf) -> list[Harm]:
-    if conf.says_yes("server", "use-ipv4", default=True):
-        return []
-    if not conf.says_yes("server", "use-ipv6", default=True):
+def _judge_protocols(conf: AvahiConf, families: Collection[int]) -> list[Harm]:
+    four = conf.says_yes("server", "use-ipv4", default=True)
+    six = conf.says_yes("server", "use-ipv6", default=True)
+    if not four and not six:
         says = "IPv4 and IPv6 are both switched off: the daemon does not start"
-        return [_harm(conf, "server/use-ipv4", "stops", says, "set use-ipv4=yes")]
-    says = "IPv4 is switched off: peers get IPv6 addresses only"
-    return [_harm(conf, "server/use-ipv4", "breaks", says, "set use-ipv4=yes")]
+        return [_harm(conf, "server/use-ipv4", "stops", says, "set use-ipv4=yes", mends="yes")]
+    if not four and 4 in families:
+        says = "IPv4 is switched off: peers get IPv6 addresses only"
+        return [_harm(conf, "server/use-ipv4", "breaks", says, "set use-ipv4=yes", mends="yes")]
+    if not six and 4 not in families:
+        says = "IPv6 is switched off, and the LAN has no IPv4"
+        return [_harm(conf, "server/use-ipv6", "breaks", says, "set use-ipv6=yes", mends="yes")]
+    return []
 
 
 def _judge_interfaces(conf: AvahiConf, interfaces: Sequence[str] | None) -> list[Harm]:
@@ -95,6 +121,7 @@ def _judge_interfaces(conf: AvahiConf, interfaces: Sequence[str] | None) -> list
         if good:
             return []
         shown = ",".join(allowed)
+        mends = (*_allow(interfaces), *_undeny(conf, interfaces))
         if not shown.strip(","):
             says, hint = "allow-interfaces is empty, which allows no interface at all", "remove the line"
         elif len(wanted) < len([name for name in allowed if name]) and not wanted:
@@ -102,13 +129,42 @@ def _judge_interfaces(conf: AvahiConf, interfaces: Sequence[str] | None) -> list
         else:
             says = f"allow-interfaces “{shown}” names no interface that reaches the LAN"
             hint = "write names as “ip link” shows them, parted by commas, with nothing behind them"
-        return [_harm(conf, "server/allow-interfaces", "breaks", says, hint)]
+        return [_harm(conf, "server/allow-interfaces", "breaks", says, hint, mends=mends)]
     if interfaces and not known:
         says = "deny-interfaces denies every interface that reaches the LAN"
-        return [
-            _harm(conf, "server/deny-interfaces", "breaks", says, "take the interface of the LAN out of it")
-        ]
+        hint = "take the interface of the LAN out of it"
+        return [_harm(conf, "server/deny-interfaces", "breaks", says, hint, mends=_undeny(conf, interfaces))]
     return []
+
+
+def _judge_patterns(conf: AvahiConf, interfaces: Sequence[str] | None) -> list[Harm]:
+    """Names are compared as they are: no wildcards, and an alias like eth0:0 is no interface."""
+    harms = []
+    for key in ("allow-interfaces", "deny-interfaces"):
+        names = conf.names("server", key) or ()
+        odd = [name for name in names if any(c in name for c in "*?[]!:^ \t#;")]
+        if not odd:
+            continue
+        says = f"{key} holds “{', '.join(odd)}”: avahi-daemon knows no wildcards, aliases or remarks there"
+        hint = "name each interface in full; allow-interfaces with those of the LAN needs no list of others"
+        drop = (Wanted("server", key, None),) if key == "deny-interfaces" else ()
+        mends = (*drop, *_allow(interfaces)) if interfaces else ()
+        harms.append(_harm(conf, f"server/{key}", "hinders", says, hint, mends=mends))
+    return harms
+
+
+def _allow(interfaces: Sequence[str] | None) -> tuple[Wanted, ...]:
+    return (Wanted("server", "allow-interfaces", ",".join(interfaces) if interfaces else None),)
+
+
+def _undeny(conf: AvahiConf, interfaces: Sequence[str] | None) -> tuple[Wanted, ...]:
+    """Take the LAN's interfaces out of deny-interfaces."""
+    names = conf.names("server", "deny-interfaces")
+    lan = [name.lower() for name in interfaces or ()]
+    if names is None or not any(name.lower() in lan for name in names):
+        return ()
+    rest = [name for name in names if name and name.lower() not in lan]
+    return (Wanted("server", "deny-interfaces", ",".join(rest) or None),)
 
 
 def _judge_names(conf: AvahiConf) -> list[Harm]:
@@ -118,17 +174,21 @@ def _judge_names(conf: AvahiConf) -> list[Harm]:
         labels = labels_of(domain.value)
         if labels is None:
             says = f"domain-name “{domain.value}” is no domain name: the daemon does not start"
-            harms.append(_harm(conf, "server/domain-name", "stops", says, "set domain-name=local"))
+            harms.append(
+                _harm(conf, "server/domain-name", "stops", says, "set domain-name=local", mends=None)
+            )
         elif [label.lower() for label in labels] != [b"local"]:
             says = f"domain-name is “{domain.value}”: names and services are not in .local, where peers look"
-            harms.append(_harm(conf, "server/domain-name", "breaks", says, "set domain-name=local"))
+            harms.append(
+                _harm(conf, "server/domain-name", "breaks", says, "set domain-name=local", mends=None)
+            )
     host = conf.find("server", "host-name")
     if host is not None:
         labels = labels_of(host.value)
         if labels is None or len(labels) != 1:
             says = f"host-name “{host.value}” is no host name: the daemon does not start"
             hint = "write one name of 1 to 63 bytes, without a dot and without .local"
-            harms.append(_harm(conf, "server/host-name", "stops", says, hint))
+            harms.append(_harm(conf, "server/host-name", "stops", says, hint, mends=None))
         else:
             says = f"the host is published as {host.value}.local, whatever its host name is"
             hint = "remove host-name to publish the machine's own"
@@ -145,25 +205,28 @@ def _judge_switches(conf: AvahiConf, port_shared: bool | None) -> list[Harm]:
     dbus = conf.find("server", "enable-dbus")
     if dbus is not None and dbus.value[:1] not in tuple("yYwW"):
         says = f"enable-dbus is “{dbus.value}”: no program can ask the daemon what is on the LAN"
-        harms.append(_harm(conf, "server/enable-dbus", "breaks", says, "set enable-dbus=yes"))
+        harms.append(_harm(conf, "server/enable-dbus", "breaks", says, "set enable-dbus=yes", mends="yes"))
     if conf.says_yes("server", "disallow-other-stacks", default=False):
         says = (
             "disallow-other-stacks keeps the daemon from starting while another program holds UDP port 5353"
         )
         weight: Weight = "stops" if port_shared else "note"
-        harms.append(_harm(conf, "server/disallow-other-stacks", weight, says, "set it to no"))
+        mends = "no" if port_shared else ()
+        harms.append(_harm(conf, "server/disallow-other-stacks", weight, says, "set it to no", mends=mends))
     if conf.says_yes("server", "check-response-ttl", default=False):
         says = "check-response-ttl drops answers that came through a router or some access points"
         harms.append(_harm(conf, "server/check-response-ttl", "note", says, "set it to no"))
     if conf.says_yes("publish", "disable-publishing", default=False):
         says = "disable-publishing is on: this host sees others and nobody sees it"
-        harms.append(_harm(conf, "publish/disable-publishing", "breaks", says, "set it to no"))
+        harms.append(_harm(conf, "publish/disable-publishing", "breaks", says, "set it to no", mends="no"))
     if conf.says_yes("publish", "disable-user-service-publishing", default=False):
         says = "disable-user-service-publishing is on: a job cannot be published"
-        harms.append(_harm(conf, "publish/disable-user-service-publishing", "hinders", says, "set it to no"))
+        key = "publish/disable-user-service-publishing"
+        harms.append(_harm(conf, key, "bars", says, "set it to no", mends="no"))
     if not conf.says_yes("publish", "publish-addresses", default=True):
         says = "publish-addresses is off: peers see the service and find no address for it"
-        harms.append(_harm(conf, "publish/publish-addresses", "breaks", says, "set publish-addresses=yes"))
+        hint = "set publish-addresses=yes"
+        harms.append(_harm(conf, "publish/publish-addresses", "breaks", says, hint, mends="yes"))
     if conf.says_yes("reflector", "enable-reflector", default=False):
         says = "the reflector is on: it can make hosts conflict with themselves and change their names"
         harms.append(_harm(conf, "reflector/enable-reflector", "hinders", says, "set enable-reflector=no"))
@@ -179,7 +242,9 @@ def _judge_numbers(conf: AvahiConf) -> list[Harm]:
             "nothing is found at all" if blind else "too few for ten nodes"
         )
         hint = "remove the line (4096 is the default)"
-        harms.append(_harm(conf, "server/cache-entries-max", "breaks" if blind else "hinders", says, hint))
+        harms.append(
+            _harm(conf, "server/cache-entries-max", "breaks" if blind else "hinders", says, hint, mends=None)
+        )
     interval, burst = (
         conf.number("server", "ratelimit-interval-usec"),
         conf.number("server", "ratelimit-burst"),
@@ -187,7 +252,11 @@ def _judge_numbers(conf: AvahiConf) -> list[Harm]:
     if interval and (burst or 0) * 1e6 / interval < LEAST_RATE:
         says = f"the rate limit lets {burst or 0} packets pass in {interval / 1e6:g} s: discovery starves"
         hint = "set ratelimit-interval-usec=1000000 and ratelimit-burst=1000"
-        harms.append(_harm(conf, "server/ratelimit-burst", "breaks", says, hint))
+        both = (
+            Wanted("server", "ratelimit-interval-usec", "1000000"),
+            Wanted("server", "ratelimit-burst", "1000"),
+        )
+        harms.append(_harm(conf, "server/ratelimit-burst", "breaks", says, hint, mends=both))
     for key, least, says in (
         ("clients-max", LEAST_CLIENTS, "few programs can use the daemon at a time"),
         ("objects-per-client-max", LEAST_OBJECTS, "too few for browsing ten nodes"),
@@ -196,7 +265,14 @@ def _judge_numbers(conf: AvahiConf) -> list[Harm]:
         number = conf.number("server", key)
         if number and number < least:  # 0 means the default
             harms.append(
-                _harm(conf, f"server/{key}", "hinders", f"{key} is {number}: {says}", "remove the line")
+                _harm(
+                    conf,
+                    f"server/{key}",
+                    "hinders",
+                    f"{key} is {number}: {says}",
+                    "remove the line",
+                    mends=None,
+                )
             )
     return harms
 
@@ -212,7 +288,7 @@ def _judge_limits(conf: AvahiConf) -> list[Harm]:
             else "the daemon does not start where containers share its user"
         )
         weight: Weight = "stops" if stopped else "note"
-        harms.append(_harm(conf, "rlimits/rlimit-nproc", weight, says, "remove the line"))
+        harms.append(_harm(conf, "rlimits/rlimit-nproc", weight, says, "remove the line", mends=None))
     for key, least, weight, says in (
         ("rlimit-nofile", LEAST_FILES, "stops", "the daemon does not start with so few open files"),
         (
@@ -226,6 +302,13 @@ def _judge_limits(conf: AvahiConf) -> list[Harm]:
         number = conf.number("rlimits", key)
         if number is not None and number < least:
             harms.append(
-                _harm(conf, f"rlimits/{key}", weight, f"{key} is {number}: {says}", "remove the line")
+                _harm(
+                    conf,
+                    f"rlimits/{key}",
+                    weight,
+                    f"{key} is {number}: {says}",
+                    "remove the line",
+                    mends=None,
+                )
             )
     return harms

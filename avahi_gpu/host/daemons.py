@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from avahi_gpu.host.system import System
+from avahi_gpu.model import DaemonFacts, UnitState
 
 PID_FILE = "/run/avahi-daemon/pid"
 DEFAULT_CONFIG = "/etc/avahi/avahi-daemon.conf"
@@ -18,17 +19,11 @@ def read_init(system: System) -> Literal["systemd", "other"]:
     return "systemd" if system.is_folder("/run/systemd/system") else "other"
 
 
-def read_enabled(system: System) -> bool | None:
+def is_enabled(unit: UnitState | None) -> bool | None:
     """Return whether systemd starts avahi-daemon at boot; None without systemd, or where it does not tell."""
-    if read_init(system) != "systemd":
+    if unit is None or unit.enabled in ("", "bad"):
         return None
-    return parse_enabled(system.run(["systemctl", "is-enabled", UNIT], ASK_SYSTEMD_S).stdout)
-
-
-def parse_enabled(text: str) -> bool | None:
-    """Return what ``systemctl is-enabled`` says (systemctl(1)); None for a unit that it does not know."""
-    word = text.strip()
-    return None if word in ("", "not-found", "bad") else word not in ("disabled", "masked", "masked-runtime")
+    return unit.enabled not in ("disabled", "masked", "masked-runtime")
 
 
 def find_avahi(system: System) -> int | None:
@@ -42,12 +37,13 @@ def find_avahi(system: System) -> int | None:
     return None
 
 
-def read_config_path(system: System, pid: int | None) -> str:
-    """Return the configuration that the process reads: ``-f FILE`` of its command line (avahi-daemon(8))."""
-    if pid is None:
-        return DEFAULT_CONFIG
-    content = system.read(f"/proc/{pid}/cmdline").content or b""
-    return parse_config_path(content.decode("utf-8", "replace").split("\0"))
+def find_config(pid: int | None, avahi: DaemonFacts) -> str:
+    """Return the configuration that the daemon reads: ``-f FILE`` of its command line (avahi-daemon(8)).
+
+    It writes its title over that where it runs; systemd knows what it was started with.
+    """
+    running = next((p.argv for p in avahi.processes or () if p.pid == pid and p.argv), ())
+    return parse_config_path(list(running or (avahi.unit.argv if avahi.unit else ())))
 
 
 def parse_config_path(argv: list[str]) -> str:

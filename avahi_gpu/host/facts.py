@@ -121,7 +121,6 @@ async def gather_facts(
         deadline.hold("gpus", aside(_read_gpus, system, known), None),
         deadline.hold("versions", aside(_read_versions, system, python, known), None),
         deadline.hold("kernel_name", aside(nss.lookup, system, hostname), None),
-        deadline.hold("enabled", aside(daemons.read_enabled, system), None),
     )
     if meanwhile is not None:
         await aside(meanwhile)
@@ -143,10 +142,11 @@ async def gather_facts(
         with_peers=with_peers,
     )
     readings = await read_all(ground, setup_only=not deep, within_s=deadline.left_s)
-    installed, answer, versions, kernel_name, enabled = await others
+    installed, answer, versions, kernel_name = await others
     gpus, driver, _, gpu_error = answer or (None, "", "", "")
     await asked
-    daemon = await _complete(system, deadline, lan.daemon, enabled)
+    avahi = DaemonFacts(**readings.values.get("avahi", {}))
+    daemon = await _complete(system, deadline, lan.daemon, avahi)
     if daemon.config_path != avahi_conf.path:
         avahi_conf = await deadline.read_file(system, daemon.config_path)
     machine = await deadline.read("machine", Machine(), read_machine, system, names)
@@ -181,7 +181,7 @@ async def gather_facts(
         node_id=node.make_node_id(machine.id, hostname),
         names=NameFacts(**readings.values.get("names", {})),
         network=NetworkFacts(**readings.values.get("network", {})),
-        avahi=DaemonFacts(**readings.values.get("avahi", {})),
+        avahi=avahi,
         host=HostFacts(**readings.values.get("host", {})),
         unread={**readings.unread, **deadline.unread},
     )
@@ -199,7 +199,7 @@ async def _read_config(system: System, deadline: Deadline) -> configuration.Conf
 
 
 async def _complete(
-    system: System, deadline: Deadline, daemon: DaemonState, enabled: bool | None
+    system: System, deadline: Deadline, daemon: DaemonState, avahi: DaemonFacts
 ) -> DaemonState:
     """Return what Avahi told of itself with what its process and files tell."""
 
@@ -209,11 +209,11 @@ async def _complete(
             daemon,
             installed=system.find_program(daemons.PROGRAM) is not None,
             pid=pid,
-            enabled=enabled,
-            config_path=daemons.read_config_path(system, pid),
+            config_path=daemons.find_config(pid, avahi),
         )
 
-    return await deadline.read("daemon", replace(daemon, enabled=enabled), look)
+    daemon = replace(daemon, enabled=daemons.is_enabled(avahi.unit))
+    return await deadline.read("daemon", daemon, look)
 
 
 def _read_gpus(system: System, known: Facts | None) -> gpu.Answer:

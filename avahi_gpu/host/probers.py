@@ -13,18 +13,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from avahi_gpu.host import (
+    avahi_log,
+    avahi_process,
+    avahi_unit,
+    bus_policy,
+    daemons,
     firewall,
     mdns_sockets,
     name_caches,
     name_servers,
     nss_modules,
     own_name,
+    own_records,
     ports,
+    service_folder,
     torch_surroundings,
 )
 from avahi_gpu.host.system import System
 from avahi_gpu.model import DaemonState, FileState, Interface
 
+SYSTEMD_S = daemons.ASK_SYSTEMD_S + 0.5
+AVAHI_S = 6.0  # a daemon that claims its name anew is waited for; one that runs answers in milliseconds
 FILES_S = 2.0  # reading /proc, /sys and /etc takes milliseconds; a hanging file system takes for ever
 
 
@@ -73,6 +82,13 @@ PROBERS: dict[str, Prober] = {
     "names.own_by_module": Prober(nss_modules.read_own, nss_modules.OWN_NAME_PROBER_S),
     "network.firewall": Prober(firewall.read, firewall.LIST_S + 1.0),
     "network.mdns_sockets": Prober(mdns_sockets.read, FILES_S),
+    "avahi.processes": Prober(avahi_process.read, FILES_S, setup=True),
+    "avahi.shared_user": Prober(avahi_process.read_shared, FILES_S),
+    "avahi.service_files": Prober(service_folder.read, FILES_S),
+    "avahi.own": Prober(own_records.read, AVAHI_S),
+    "avahi.log": Prober(avahi_log.read, AVAHI_S),
+    "avahi.bus_refuses": Prober(bus_policy.read, AVAHI_S),
+    "avahi.unit": Prober(avahi_unit.read, SYSTEMD_S, setup=True),
 }
 
 

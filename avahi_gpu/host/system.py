@@ -81,13 +81,14 @@ class System:
             if not stat.S_ISREG(status.st_mode):
                 return FileState(path, None, *owner, link_target, writable, "not a regular file")
             content = read_all(handle, limit + 1)
+            changed = status.st_mtime_ns / 1e9
         except OSError as fault:
             return self._unreadable(path, link_target, fault)
         finally:
             os.close(handle)
         if len(content) > limit:
             return FileState(path, None, *owner, link_target, writable, f"larger than {limit} bytes")
-        return FileState(path, content, *owner, link_target, writable)
+        return FileState(path, content, *owner, link_target, writable, changed=changed)
 
     def exists(self, path: str | Path) -> bool:
         """Return whether something is there, links followed. Never raises."""
@@ -134,6 +135,30 @@ class System:
             return str(self._inside(str(path)).readlink())
         except OSError:
             return ""
+
+    def read_tail(self, path: str | Path, limit: int) -> bytes | None:
+        """Return the last ``limit`` bytes of a regular file; None where there is none. Never raises."""
+        try:
+            handle = os.open(self._locate(str(path)), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError:
+            return None
+        try:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
+                return None
+            return os.pread(handle, limit, max(0, status.st_size - limit))
+        except OSError:
+            return None
+        finally:
+            os.close(handle)
+
+    def read_label(self, path: str | Path) -> str:
+        """Return a file's SELinux context, '' where there is none. Never raises."""
+        try:
+            label = os.getxattr(self._inside(str(path)), "security.selinux", follow_symlinks=False)
+        except OSError:
+            return ""
+        return label.rstrip(b"\0").decode("utf-8", "replace")
 
     # --- writing -----------------------------------------------------------------------------------------
 

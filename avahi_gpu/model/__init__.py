@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from avahi_gpu.model.areas import (
-    DaemonFacts,
     MdnsSocket,
     NameFacts,
     NetworkFacts,
+)
+from avahi_gpu.model.daemon import (
+    Announcement,
+    DaemonFacts,
+    DaemonProcess,
+    OwnRecords,
+    ServiceFile,
+    UnitState,
 )
 from avahi_gpu.model.findings import (
     HANDLE,
@@ -28,9 +35,9 @@ from avahi_gpu.model.host import (
 from avahi_gpu.model.machine import (
     DaemonState,
     Facts,
-    FileState,
     PeerFacts,
 )
+from avahi_gpu.model.machine_file import FileState
 from avahi_gpu.model.naming import Lookup, ModuleAnswer, NameServer, ServerWord, Status
 from avahi_gpu.model.network import Firewall, PacketFate, PacketKind
 from avahi_gpu.model.view import (
@@ -80,12 +87,14 @@ __all__ = [
     "STATE_FOLDER",
     "TORCH_AT_LEAST",
     "Address",
+    "Announcement",
     "Area",
     "Attached",
     "Change",
     "ChangeKind",
     "ClusterView",
     "DaemonFacts",
+    "DaemonProcess",
     "DaemonState",
     "Endpoint",
     "Facts",
@@ -107,6 +116,7 @@ __all__ = [
     "NetworkFacts",
     "NodeFacts",
     "OwnName",
+    "OwnRecords",
     "PacketFate",
     "PacketKind",
     "Passage",
@@ -117,10 +127,12 @@ __all__ = [
     "Purpose",
     "ServerWord",
     "Service",
+    "ServiceFile",
     "Silence",
     "Status",
     "SurveyedNode",
     "Trial",
+    "UnitState",
     "Verdict",
     "Versions",
     "natural_order",

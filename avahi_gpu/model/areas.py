@@ -41,8 +41,3 @@ class NetworkFacts:
 
     mdns_sockets: tuple[MdnsSocket, ...] | None = None
     firewall: Firewall | None = None
-
-
-@dataclass(frozen=True)
-class DaemonFacts:
-    """avahi-daemon: its log, its service files, what it really publishes and on which interfaces."""

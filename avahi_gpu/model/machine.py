@@ -5,30 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from avahi_gpu.model.areas import DaemonFacts, NameFacts, NetworkFacts
+from avahi_gpu.model.areas import NameFacts, NetworkFacts
+from avahi_gpu.model.daemon import DaemonFacts
 from avahi_gpu.model.host import HostFacts
+from avahi_gpu.model.machine_file import FileState
 from avahi_gpu.model.naming import Lookup
 from avahi_gpu.model.view import ClusterView
 from avahi_gpu.model.words import DEFAULT_PORT, Gpu, Interface, Service, Versions
-
-
-@dataclass(frozen=True)
-class FileState:
-    """A file as found. ``content`` is None where it is missing or unreadable; ``error`` says which."""
-
-    path: str
-    content: bytes | None
-    mode: int | None = None  # permission bits
-    uid: int | None = None
-    gid: int | None = None
-    link_target: str | None = None  # where it is a symbolic link, fully resolved
-    writable: bool = True  # the file, or the folder that would hold it, can be changed
-    error: str = ""
-    hangs: bool = False  # something is there, on a file system that does not answer
-
-    @property
-    def exists(self) -> bool:
-        return self.content is not None or self.mode is not None or self.hangs
 
 
 @dataclass(frozen=True)

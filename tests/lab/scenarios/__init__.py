@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.lab.scenarios import (
+    daemon,
     hosts,
     names,
     network,
@@ -15,4 +16,5 @@ ALL: tuple[Scenario, ...] = (
     *network.SCENARIOS,
     *hosts.SCENARIOS,
     *torch.SCENARIOS,
+    *daemon.SCENARIOS,
 )

@@ -8,6 +8,9 @@ import pytest
 
 from avahi_gpu.model import (
     Address,
+    Announcement,
+    DaemonFacts,
+    DaemonProcess,
     DaemonState,
     Facts,
     FileState,
@@ -21,10 +24,13 @@ from avahi_gpu.model import (
     NameServer,
     NetworkFacts,
     OwnName,
+    OwnRecords,
     PacketFate,
     PacketKind,
     PeerFacts,
     Service,
+    ServiceFile,
+    UnitState,
     Versions,
 )
 
@@ -151,5 +157,16 @@ def healthy() -> Facts:
             servers=(NameServer("10.77.0.254", "nxdomain", 0.002),),
             own_by_module=(ModuleAnswer("mdns4_minimal", "success", ("10.77.0.1",), 0.001, loaded=True),),
             caches=(),
+        ),
+        avahi=DaemonFacts(
+            unit=UnitState("loaded", "active", "enabled", "success"),
+            processes=(DaemonProcess(77, "S", 102, started=1000.0),),
+            shared_user=2,
+            service_files=(ServiceFile(file_of("/etc/avahi/services/torch.service", SERVICE_XML)),),
+            own=OwnRecords(
+                (Announcement(2, 4, "gpu-node-1", "_torch._tcp"),), ("_torch._tcp",), "10.77.0.1", 2
+            ),
+            log=("Server startup complete.",),
+            bus_refuses="",
         ),
     )

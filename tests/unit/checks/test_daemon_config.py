@@ -75,10 +75,14 @@ def test_a_setting_that_blinds_the_host_is_the_one_error(text: str, word: str, h
     assert "restart" in found.hint
 
 
-def test_a_setting_that_refuses_jobs_is_a_warning(healthy: Facts) -> None:
+def test_a_setting_that_refuses_jobs_is_an_error(healthy: Facts) -> None:
     facts = with_conf(healthy, "[publish]\ndisable-user-service-publishing=yes\n")
 
-    assert failing(facts) == {"AG305": "warn"}
+    assert failing(facts) == {"AG305": "error"}
+
+
+def test_a_setting_that_is_tight_is_a_warning(healthy: Facts) -> None:
+    assert failing(with_conf(healthy, "[server]\ncache-entries-max=20\n")) == {"AG305": "warn"}
 
 
 def test_a_chosen_host_name_is_information(healthy: Facts) -> None:

@@ -209,7 +209,7 @@ def test_harmless_settings(section: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("section", "text", "weight"),
     [
-        ("publish", "disable-user-service-publishing=yes", "hinders"),
+        ("publish", "disable-user-service-publishing=yes", "bars"),
         ("reflector", "enable-reflector=yes", "hinders"),
         ("server", "cache-entries-max=20", "hinders"),
         ("server", "entries-per-entry-group-max=2", "hinders"),

@@ -13,7 +13,7 @@ from avahi_gpu.files import service_file, txt
 from avahi_gpu.host import daemons, machine, node, nss, packages
 from avahi_gpu.host.machine import library_folders
 from avahi_gpu.host.system import System
-from avahi_gpu.model import FileState, NodeFacts
+from avahi_gpu.model import DaemonFacts, DaemonProcess, FileState, NodeFacts, UnitState
 
 MACHINE_ID = "0123456789abcdef0123456789abcdef"
 
@@ -69,17 +69,30 @@ def test_systemd_is_told_by_its_folder(system: System) -> None:
 @pytest.mark.parametrize(
     ("text", "enabled"),
     [
-        ("enabled\n", True),
-        ("static\n", True),
-        ("linked\n", True),
-        ("disabled\n", False),
-        ("masked\n", False),
-        ("not-found\n", None),
+        ("enabled", True),
+        ("static", True),
+        ("linked", True),
+        ("disabled", False),
+        ("masked", False),
         ("", None),
     ],
 )
 def test_what_systemd_says_of_the_next_boot(text: str, enabled: bool | None) -> None:
-    assert daemons.parse_enabled(text) is enabled
+    assert daemons.is_enabled(UnitState(enabled=text)) is enabled
+
+
+def test_without_systemd_nobody_knows_of_the_next_boot() -> None:
+    assert daemons.is_enabled(None) is None
+
+
+def test_the_configuration_is_the_one_that_the_process_or_its_unit_names() -> None:
+    unit = UnitState(argv=("/usr/sbin/avahi-daemon", "-s", "-f", "/etc/unit.conf"))
+    titled = DaemonProcess(7, "S", 102, 0.0)
+    told = DaemonProcess(7, "S", 102, 0.0, argv=("avahi-daemon", "--file=/etc/own.conf", "--no-proc-title"))
+
+    assert daemons.find_config(None, DaemonFacts()) == daemons.DEFAULT_CONFIG
+    assert daemons.find_config(7, DaemonFacts(unit=unit, processes=(titled,))) == "/etc/unit.conf"
+    assert daemons.find_config(7, DaemonFacts(unit=unit, processes=(told,))) == "/etc/own.conf"
 
 
 def test_a_stale_pid_file_names_nobody(system: System) -> None:

@@ -1,0 +1,169 @@
+"""3xx: avahi-daemon as it runs: with which configuration, on which interfaces, by what its log says."""
+
+from __future__ import annotations
+
+from avahi_gpu.checks import fixes
+from avahi_gpu.checks.daemon_config import is_in_force, keep_to_the_lan, lan_names, read_conf
+from avahi_gpu.checks.network import usable_interfaces
+from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unread, warn
+from avahi_gpu.checks.registry import check
+from avahi_gpu.errors import MalformedInput
+from avahi_gpu.files import avahi_conf, etc_hosts
+from avahi_gpu.model import Facts, Interface
+
+MAX_SHOWN = 4  # lines of a log, interfaces
+# what avahi-daemon logs where something is wrong that no other check asks (its sources, 0.8)
+COMPLAINTS = {
+    "Host name conflict": "another host, or this one's own echo, claims its name",
+    "Record too large": "a record is too large to be sent: peers cannot resolve it",
+    "Failed to add service": "a service file was refused",
+    "fork() failed": "it could not start its chroot helper: rlimit-nproc counts all of that user's processes",
+    "Too many objects": "a program has left its browsers open",
+}
+
+
+@check(
+    "AG308",
+    slug="avahi-config-in-force",
+    area="host",
+    says="avahi-daemon runs with the configuration that is on the disk",
+    needs=("AG303", "AG304"),
+)
+def config_in_force(facts: Facts) -> Outcome:
+    """avahi-daemon.conf is read at the start alone; no signal makes the daemon read it again."""
+    path = facts.avahi_conf.path
+    if facts.avahi.processes is None:  # no reason to leave other questions unasked
+        return info("when avahi-daemon started could not be read")
+    if is_in_force(facts):
+        return ok(path)
+    says = f"{path} was changed after avahi-daemon had started, so it is not in force"
+    if not _is_sound(facts):
+        return warn(says, hint="mend it first: a restart would fail")
+    fix = fixes.restart_avahi(facts)
+    suffering = _suffers(facts)
+    return error(says, suffering, fix=fix) if suffering else warn(says, fix=fix)
+
+
+@check(
+    "AG309",
+    slug="own-name-on-lan",
+    area="host",
+    says="this machine's .local name means its address on the LAN",
+    needs=("AG203", "AG304", "AG305", "AG308"),
+)
+def own_name_on_lan(facts: Facts) -> Outcome:
+    """Avahi joins every interface; for its own name a program is told one address, of any of them."""
+    lan = {a.ip for i in usable_interfaces(facts) if i.name in lan_names(facts) for a in i.addresses}
+    own = facts.avahi.own
+    others = {
+        a.ip: i.name
+        for i in facts.interfaces
+        if i.link != "loopback" and not set(lan) & {b.ip for b in i.addresses}
+        for a in i.addresses
+    }
+    told = [(own.address, "avahi-daemon")] if own is not None and own.address else []
+    told += [(a.partition("%")[0], "glibc") for a in (facts.own_name.addresses if facts.own_name else ())]
+    if not lan or not told:
+        return info("there is no answer, or no LAN, to compare")
+    right = [t for t in told if t[0] in lan]
+    wrong = {address: (who, others[address]) for address, who in told if address in others}
+    name = f"{facts.daemon.host_name}.{facts.daemon.domain or 'local'}"
+    joined = _joined_others(facts)
+    title = f"let avahi-daemon use {', '.join(lan_names(facts))} alone"
+    hint = f"set allow-interfaces={','.join(lan_names(facts))} under [server] in {facts.avahi_conf.path}"
+    if wrong and (not right or own is None or own.address in wrong):
+        address, (who, interface) = next(iter(wrong.items()))
+        return error(
+            f"{name} means {address}, the address of {interface}, which no peer can reach",
+            [f"{who} says so", *(f"avahi-daemon uses {i.name} too" for i in joined[:MAX_SHOWN])],
+            fix=keep_to_the_lan(facts, title),
+            hint=hint,
+        )
+    if joined:
+        return warn(
+            f"avahi-daemon uses interfaces that are not of the LAN: {name} can come to mean their addresses",
+            [
+                f"{i.name}: {', '.join(a.ip for a in i.addresses if a.family == 4)}"
+                for i in joined[:MAX_SHOWN]
+            ],
+            fix=keep_to_the_lan(facts, title),
+            hint=hint,
+        )
+    return ok(*(f"{who}: {address}" for address, who in told))
+
+
+@check(
+    "AG310",
+    slug="avahi-log",
+    area="host",
+    says="avahi-daemon's log holds no complaint",
+    needs=("AG302",),
+)
+def log_is_quiet(facts: Facts) -> Outcome:
+    """What it logged since its start, where there is a log that may be read."""
+    if facts.avahi.log is None:
+        return skip("no log of avahi-daemon is kept here")
+    for word, meaning in COMPLAINTS.items():
+        lines = log_lines(facts, word)
+        if lines:
+            return info(f"avahi-daemon has logged: {meaning}", lines)
+    return ok()
+
+
+@check(
+    "AG311",
+    slug="one-avahi",
+    area="host",
+    says="one avahi-daemon runs here",
+    needs=("AG304",),
+)
+def one_daemon(facts: Facts) -> Outcome:
+    """A second one, started by hand or left by a container, takes half of the answers."""
+    if facts.avahi.processes is None:
+        return unread(facts, "avahi.processes", "the processes")
+    living = [p for p in facts.avahi.processes if p.state != "Z"]
+    if len(living) < 2:
+        return ok()
+    return warn(
+        "more than one avahi-daemon runs here",
+        [f"process {p.pid}" for p in living[:MAX_SHOWN]],
+        hint="end those that the system did not start: avahi-daemon --kill ends the one with the pid file",
+    )
+
+
+def log_lines(facts: Facts, *words: str) -> list[str]:
+    """Return the last few lines of the daemon's log that hold any of these words."""
+    lines = [line for line in facts.avahi.log or () if any(w.lower() in line.lower() for w in words)]
+    return [f"its log: {line}" for line in lines[-MAX_SHOWN:]]
+
+
+def _is_sound(facts: Facts) -> bool:
+    try:
+        avahi_conf.parse(read_conf(facts))
+    except MalformedInput:
+        return False
+    return True
+
+
+def _suffers(facts: Facts) -> list[str]:
+    """Return what does not work that the file on the disk does not explain."""
+    able = usable_interfaces(facts)
+    found = []
+    if able and all(i.in_mdns_group is False for i in able):
+        found.append("avahi-daemon listens on no LAN interface")
+    if facts.own_service == () and facts.service_file.exists:
+        found.append("this machine's service is not published")
+    return found
+
+
+def _joined_others(facts: Facts) -> list[Interface]:
+    """Return the interfaces beside the LAN's that Avahi has joined with an address of IPv4."""
+    lan = lan_names(facts)
+    return [
+        i
+        for i in facts.interfaces
+        if i.in_mdns_group
+        and i.name not in lan
+        and i.link == "virtual"
+        and any(a.family == 4 and not etc_hosts.is_loopback(a.ip) for a in i.addresses)
+    ]

@@ -1,0 +1,81 @@
+"""avahi-daemon as seen in /proc, in its files and by its own answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from avahi_gpu.model.machine_file import FileState
+
+
+@dataclass(frozen=True)
+class UnitState:
+    """avahi-daemon.service as systemd tells it (systemctl(1)); '' where it does not."""
+
+    load: str = ""  # loaded, not-found, masked
+    active: str = ""  # active, inactive, failed, activating
+    enabled: str = ""  # enabled, disabled, masked, static …
+    result: str = ""  # success, exit-code, timeout, start-limit-hit …
+    exit_status: int = 0
+    argv: tuple[str, ...] = ()  # of ExecStart
+    path: str = ""  # of the unit's file
+
+
+@dataclass(frozen=True)
+class DaemonProcess:
+    """A process called avahi-daemon, other than a chroot helper."""
+
+    pid: int
+    state: str  # a letter of proc(5): S sleeping, T stopped, Z zombie …
+    uid: int
+    started: float  # seconds since the epoch, by the clock as it was then
+    argv: tuple[str, ...] = ()  # Avahi writes its title over them: mostly ()
+    root: str | None = None  # what it sees as /; None: could not be read
+
+
+@dataclass(frozen=True)
+class ServiceFile:
+    """One file in the folder of services; ``label`` is its SELinux context, '' without SELinux."""
+
+    state: FileState
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.state.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True)
+class Announcement:
+    """A service of this host as the daemon lists it on one interface and protocol."""
+
+    interface: int
+    protocol: Literal[4, 6]
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class OwnRecords:
+    """What avahi-daemon answers about this host itself.
+
+    ``address``: for its own name, IPv4 where it has that, as any program is told; None: nothing.
+    """
+
+    announcements: tuple[Announcement, ...]
+    asked: tuple[str, ...]  # the types that were browsed
+    address: str | None
+    interface: int | None
+
+
+@dataclass(frozen=True)
+class DaemonFacts:
+    """avahi-daemon: its log, its service files, what it really publishes and on which interfaces."""
+
+    unit: UnitState | None = None  # None: no systemd
+    processes: tuple[DaemonProcess, ...] | None = None
+    shared_user: int | None = None  # processes that run as the daemon's user, wherever they are
+    service_files: tuple[ServiceFile, ...] | None = None
+    own: OwnRecords | None = None
+    log: tuple[str, ...] | None = None  # the daemon's last lines; None: no log is kept here
+    bus_refuses: str | None = None  # the bus's file that refuses Avahi its name; '' none does
