@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import io
 import os
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from avahi_gpu.host.system import System
 from avahi_gpu.model import Change, Facts, Finding, Fix
 from avahi_gpu.render.diff import show_changes
 from avahi_gpu.render.findings import findings_data, show_findings
+from avahi_gpu.render.progress import progress
 from avahi_gpu.render.report import make_report
 from avahi_gpu.render.text import console, printable
 from avahi_gpu.result import Result
@@ -130,14 +132,18 @@ class Doctor:
     def _read(self, known: Facts | None, *, with_peers: bool) -> Facts:
         order = self.order
         python = find_python(self.system, order.python) if order.python is not None else None
-        facts = read_facts(
-            self.system,
-            python=python,
-            with_peers=with_peers,
-            wanted_peers=order.peers,
-            known=known,
-            meanwhile=load_the_rest,
-        )
+        pending: set[str] = set()
+        stream = sys.stderr if order.format is Format.text else io.StringIO()
+        with progress(stream, pending):
+            facts = read_facts(
+                self.system,
+                python=python,
+                with_peers=with_peers,
+                wanted_peers=order.peers,
+                known=known,
+                meanwhile=load_the_rest,
+                pending=pending,
+            )
         return restrict_peers(facts, order.peers)
 
     def judge(self, facts: Facts) -> list[Finding]:

@@ -23,10 +23,14 @@ T = TypeVar("T")
 
 @dataclass
 class Deadline:
-    """When reading ends, and what was not read by then: name -> why. Made where an event loop runs."""
+    """When reading ends, and what was not read by then: name -> why. Made where an event loop runs.
+
+    ``pending``: the names of what is being awaited, for whoever tells people.
+    """
 
     within_s: float = READ_S
     unread: dict[str, str] = field(default_factory=dict)
+    pending: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._ends_at = asyncio.get_running_loop().time() + self.within_s
@@ -45,12 +49,15 @@ class Deadline:
         return await self._await(name, work, otherwise, limit_s)
 
     async def _await(self, name: str, work: Awaitable[T], otherwise: T, limit_s: float) -> T:
+        self.pending.add(name)
         try:
             return await asyncio.wait_for(work, limit_s)
         except asyncio.TimeoutError:
             self.unread[name] = f"no answer within {limit_s:.2g} s"
         except OSError as fault:
             self.unread[name] = fault.strerror or str(fault)
+        finally:
+            self.pending.discard(name)
         return otherwise
 
     async def read(self, name: str, otherwise: T, work: Callable[..., T], *words: object) -> T:

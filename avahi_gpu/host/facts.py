@@ -61,14 +61,16 @@ def read_facts(
     known: Facts | None = None,
     deep: bool = True,
     meanwhile: Callable[[], object] | None = None,
+    pending: set[str] | None = None,
 ) -> Facts:
     """Return the facts of this machine. Not to be called where an event loop runs: see ``gather_facts``.
 
     ``python``: the environment whose torch counts. ``cluster``: the name to publish; None takes that of
     the configuration, else of the present service file. ``known``: facts read before, whose GPUs and versions
     are taken over. ``deep``: with all probers, not setup's alone. ``meanwhile``: what the caller has to load,
-    done while answers are awaited. Raises MalformedConfiguration where our own
-    configuration is wrong, Misuse where the Python that it names is none.
+    done while answers are awaited. ``pending`` holds the names of what is awaited.
+    Raises MalformedConfiguration where our own configuration is wrong, Misuse where the Python that it names
+    is none.
     """
     return asyncio.run(
         gather_facts(
@@ -80,6 +82,7 @@ def read_facts(
             known=known,
             deep=deep,
             meanwhile=meanwhile,
+            pending=pending,
         )
     )
 
@@ -94,12 +97,13 @@ async def gather_facts(
     known: Facts | None = None,
     deep: bool = True,
     meanwhile: Callable[[], object] | None = None,
+    pending: set[str] | None = None,
 ) -> Facts:
     """Do what ``read_facts`` says, in the running event loop.
 
     It ends about ``deadline.READ_S`` after its start at the latest; what has not answered by then is unread.
     """
-    deadline = Deadline()
+    deadline = Deadline(pending=set() if pending is None else pending)
     system = system.until(time.monotonic() + deadline.within_s - CHILDREN_END_S)
     loop = asyncio.get_running_loop()
     told: asyncio.Future[DaemonState] = loop.create_future()
@@ -141,7 +145,7 @@ async def gather_facts(
         wanted_peers=wanted_peers,
         with_peers=with_peers,
     )
-    readings = await read_all(ground, setup_only=not deep, within_s=deadline.left_s)
+    readings = await read_all(ground, setup_only=not deep, within_s=deadline.left_s, pending=deadline.pending)
     installed, answer, versions, kernel_name = await others
     gpus, driver, _, gpu_error = answer or (None, "", "", "")
     await asked

@@ -100,13 +100,22 @@ class Readings:
     unread: dict[str, str]
 
 
-async def read_all(ground: Ground, *, setup_only: bool = False, within_s: float = float("inf")) -> Readings:
+async def read_all(
+    ground: Ground,
+    *,
+    setup_only: bool = False,
+    within_s: float = float("inf"),
+    pending: set[str] | None = None,
+) -> Readings:
     """Run the probers side by side; takes as long as the slowest, at most its deadline. Never raises.
 
-    ``within_s``: an earlier deadline for all of them.
+    ``within_s``: an earlier deadline for all of them. ``pending`` holds the names of those that still read.
     """
+    pending = set() if pending is None else pending
     chosen = {name: p for name, p in PROBERS.items() if p.setup or not setup_only}
-    answers = await asyncio.gather(*(_read(prober, ground, within_s) for prober in chosen.values()))
+    answers = await asyncio.gather(
+        *(_read(name, prober, ground, within_s, pending) for name, prober in chosen.items())
+    )
     values: dict[str, dict[str, Any]] = {}
     unread: dict[str, str] = {}
     for name, (value, why) in zip(chosen, answers, strict=True):
@@ -117,11 +126,16 @@ async def read_all(ground: Ground, *, setup_only: bool = False, within_s: float 
     return Readings(values, unread)
 
 
-async def _read(prober: Prober, ground: Ground, within_s: float) -> tuple[Any, str]:
+async def _read(
+    name: str, prober: Prober, ground: Ground, within_s: float, pending: set[str]
+) -> tuple[Any, str]:
     limit_s = min(prober.within_s, within_s)
+    pending.add(name)
     try:
         return await asyncio.wait_for(prober.read(ground), limit_s), ""
     except asyncio.TimeoutError:
         return None, f"no answer within {limit_s:.2g} s"
     except Exception as fault:  # one reader's fault must not hide what the others read
         return None, f"{type(fault).__name__}: {fault}"
+    finally:
+        pending.discard(name)
