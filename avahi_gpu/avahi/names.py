@@ -48,8 +48,10 @@ PUBLISH_UPDATE = 64  # replaces the record of that name and type
 
 # DNS (RFC 1035 section 3.2)
 CLASS_IN = 1
+TYPE_A = 1
 TYPE_PTR = 12
 TYPE_TXT = 16
+TYPE_AAAA = 28
 TYPE_SRV = 33
 
 UNKNOWN_METHOD = "org.freedesktop.DBus.Error.UnknownMethod"

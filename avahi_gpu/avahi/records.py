@@ -83,3 +83,17 @@ def encode_txt(items: Sequence[bytes]) -> bytes:
             "TXT record", f"it has {len(wire)} bytes", f"all items together have at most {MAX_TXT_BYTES}"
         )
     return wire or b"\0"
+
+
+def decode_txt(wire: bytes) -> tuple[bytes, ...]:
+    """Return the items of a TXT record's data; what is cut off in the middle of an item is left out."""
+    items: list[bytes] = []
+    at = 0
+    while at < len(wire):
+        end = at + 1 + wire[at]
+        if end > len(wire):
+            break
+        if end > at + 1:
+            items.append(wire[at + 1 : end])
+        at = end
+    return tuple(items)

@@ -1,20 +1,34 @@
-"""6xx: the other nodes. Each check looks only at peers that passed the step before, so that one dead peer
-gives one error and hides nothing about the others."""
+"""6xx: the other nodes, and whether they are reached. Each check looks only at peers that passed the step
+before, so that one dead peer gives one error and hides nothing about the others."""
 
 from __future__ import annotations
 
-import ipaddress
-from collections import defaultdict
-from dataclasses import replace
-
 from avahi_gpu.checks.name_servers import dns_wait_s
-from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unknown, warn
+from avahi_gpu.checks.outcome import Outcome, error, ok, skip, unknown, warn
+from avahi_gpu.checks.peers import (
+    addressed,
+    has_link_local_only,
+    is_dead,
+    is_leftover,
+    is_named,
+    is_on_link,
+    join,
+    lan,
+    names_of,
+    own_addresses,
+    peers_of_cluster,
+    present,
+    reachable,
+    resolved,
+    verb,
+)
 from avahi_gpu.checks.registry import check
-from avahi_gpu.model import Facts, Interface, PeerFacts
+from avahi_gpu.model import Facts, PeerFacts
 
 SLOW_LOOKUP_S = (
     1.0  # an mDNS answer from the cache takes milliseconds, from the network a quarter of a second
 )
+SELF_ASSIGNED = "169.254."  # RFC 3927: what a machine takes where DHCP gives it nothing
 
 
 @check(
@@ -32,7 +46,7 @@ def peers_listed(facts: Facts) -> Outcome:
     listed = [f"{p.name} at {p.address}" if p.address else p.name for p in facts.peers]
     if missing:
         return error(
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not listed",
+            f"{join(missing)} {'is' if len(missing) == 1 else 'are'} not listed",
             [f"listed: {', '.join(listed)}" if listed else "no other node is listed"],
             hint="run avahi-gpu doctor there: that it is on, set up (avahi-gpu setup) and in the same subnet",
         )
@@ -54,15 +68,33 @@ def peers_listed(facts: Facts) -> Outcome:
 )
 def peers_resolved(facts: Facts) -> Outcome:
     """A node that left without goodbye stays listed for up to 75 minutes (RFC 6762 section 10)."""
-    peers = facts.peers or ()
+    peers = [p for p in peers_of_cluster(facts) if not is_leftover(p, facts)]
     lost = [p for p in peers if p.address is None]
-    if lost:
-        return error(
-            f"{_names(lost)} {_is(lost)} listed, but nobody answers for the name",
-            [f"{p.name}: {p.resolve_error or 'no address'}" for p in lost],
-            hint="the machine is probably off or unplugged: who vanished stays listed for up to 75 minutes",
+    if not lost:
+        return ok(*(f"{p.host} is {p.address}" for p in peers)) if peers else skip("no other node is seen")
+    too_large = [p for p in lost if p.txt_missing]
+    silent = [p for p in lost if p.alive and p not in too_large]
+    gone = [p for p in lost if p not in too_large and p not in silent]
+    says, hints = [], []
+    if too_large:
+        says.append(
+            f"{names_of(too_large)} {verb(too_large, 'is', 'are')} on, but the TXT record of "
+            f"{verb(too_large, 'its', 'their')} service never arrives: it is too large for a packet"
         )
-    return ok(*(f"{p.host} is {p.address}" for p in peers)) if peers else skip("no other node is seen")
+        hints.append("run there: avahi-gpu setup, which writes a service file whose records fit")
+    if silent:
+        says.append(
+            f"{names_of(silent)} {verb(silent, 'is', 'are')} on, "
+            f"but nobody answers for {verb(silent, 'its', 'their')} service"
+        )
+        hints.append("run avahi-gpu doctor there: its avahi-daemon no longer publishes the service")
+    if gone:
+        says.append(
+            f"{names_of(gone)} {verb(gone, 'is', 'are')} listed, but nobody answers for the name: "
+            "switched off, unplugged or cut off"
+        )
+        hints.append("who vanished without goodbye stays listed for up to 75 minutes; nothing waits for it")
+    return error("; ".join(says), [_lost(p) for p in lost], hint="; ".join(hints))
 
 
 @check(
@@ -75,10 +107,10 @@ def peers_resolved(facts: Facts) -> Outcome:
 )
 def peers_by_name(facts: Facts) -> Outcome:
     """What ssh, ping and mpirun use. ``launch`` works without: it takes addresses from Avahi."""
-    asked = [p for p in facts.peers or () if p.address is not None and p.alive is not False and p.glibc]
+    asked = [(p, p.glibc) for p in present(facts) if p.glibc]
     if not asked:
         return skip("no other node that answers was asked for")
-    failed = [(p, p.glibc) for p in asked if p.glibc and not p.glibc.addresses]
+    failed = [(p, lookup) for p, lookup in asked if not lookup.addresses]
     if failed and dns_wait_s(facts) and all(lookup.error == "timeout" for _, lookup in failed):
         return skip("the look-ups did not end in time: see AG108 (dns-answers)")
     if failed:
@@ -87,17 +119,29 @@ def peers_by_name(facts: Facts) -> Outcome:
             [f"{p.host}: {lookup.error} after {lookup.elapsed_s:.1f} s" for p, lookup in failed],
             hint="see AG105: avahi-gpu doctor --only AG105",
         )
-    wrong = [(p, p.glibc) for p in asked if p.glibc and p.address not in p.glibc.addresses]
-    if wrong:
+    differing = [(p, lookup) for p, lookup in asked if p.address not in lookup.addresses]
+    others = {q.address: q.name for q in facts.peers or ()} | dict.fromkeys(
+        own_addresses(facts), "this machine"
+    )
+    wrong = [(p, lookup) for p, lookup in differing if not p.glibc_alive or lookup.addresses[0] in others]
+    if differing:
+        evidence = [
+            f"{p.host}: glibc says {', '.join(lookup.addresses)}"
+            f"{_whose(p, lookup.addresses[0], others)}, Avahi says {p.address}"
+            for p, lookup in differing
+        ]
+        if wrong:
+            return error(
+                f"glibc gives a wrong address for {_hosts([p for p, _ in wrong])}",
+                evidence,
+                hint="look for the name in /etc/hosts, and whether a DNS server answers for .local",
+            )
         return warn(
-            f"glibc and Avahi give different addresses for {_hosts([p for p, _ in wrong])}",
-            [
-                f"{p.host}: glibc says {', '.join(lookup.addresses)}, Avahi says {p.address}"
-                for p, lookup in wrong
-            ],
+            f"glibc and Avahi give different addresses for {_hosts([p for p, _ in differing])}",
+            evidence,
             hint="look for the name in /etc/hosts; a node with two interfaces may be harmless",
         )
-    slow = [(p, p.glibc) for p in asked if p.glibc and p.glibc.elapsed_s > SLOW_LOOKUP_S]
+    slow = [(p, lookup) for p, lookup in asked if lookup.elapsed_s > SLOW_LOOKUP_S]
     if slow and dns_wait_s(facts):
         return skip(f"looking up {_hosts([p for p, _ in slow])} is slow: see AG108 (dns-answers)")
     if slow:
@@ -106,7 +150,7 @@ def peers_by_name(facts: Facts) -> Outcome:
             [f"{p.host}: {lookup.elapsed_s:.1f} s" for p, lookup in slow],
             hint="see AG106: avahi-gpu explain AG106",
         )
-    return ok(*(f"{p.host} is {', '.join(p.glibc.addresses)}" for p in asked if p.glibc))
+    return ok(*(f"{p.host} is {', '.join(lookup.addresses)}" for p, lookup in asked))
 
 
 @check(
@@ -117,21 +161,47 @@ def peers_by_name(facts: Facts) -> Outcome:
     needs=("AG203", "AG304"),
 )
 def peers_alive(facts: Facts) -> Outcome:
-    """Answering is a TCP connection, accepted or refused, or an ICMP echo."""
-    resolved = [p for p in facts.peers or () if p.address is not None]
-    if not resolved:
-        return skip("no other node has an address")
-    dead = [p for p in resolved if p.alive is False]
-    if dead:
-        return error(
-            f"{_names(dead)} {_is(dead)} listed, but {'does' if len(dead) == 1 else 'do'} not answer",
-            [f"{p.name}: no answer from {p.address} on {p.interface or 'any interface'}" for p in dead],
-            hint="the machine is off, its cable is out, or a firewall there drops everything; "
-            "Avahi's list remembers nodes that have gone",
+    """Answering is a TCP connection, accepted or refused, or an ICMP echo.
+
+    Who does not, but has a network card that answers ARP, is there behind a firewall; who has none is not.
+    """
+    peers = [p for p in reachable(facts) if not p.elsewhere]
+    if not peers:
+        return skip("no other node has an address that could answer")
+    dead = [p for p in peers if is_dead(p)]
+    if not dead:
+        if all(p.alive is None for p in peers):
+            return unknown("nobody could test whether the nodes answer")
+        return ok(*(f"{p.name} answers" for p in peers if p.alive))
+    says, hints = [], []
+    off = [p for p in dead if p.cards == ()]
+    walled = [p for p in dead if p.cards]
+    unclear = [p for p in dead if p.cards is None]
+    if off:
+        says.append(
+            f"{names_of(off)} {verb(off, 'is', 'are')} listed, but no machine is at "
+            f"{verb(off, 'its', 'their')} address any more: off, unplugged or cut off"
         )
-    if all(p.alive is None for p in resolved):
-        return unknown("nobody could test whether the nodes answer")
-    return ok(*(f"{p.name} answers" for p in resolved if p.alive))
+        hints.append(
+            "look at the machine and its cable; Avahi remembers the address of one that left without goodbye "
+            "for two minutes"
+        )
+    if walled:
+        says.append(
+            f"{names_of(walled)} {verb(walled, 'is', 'are')} on, but "
+            f"{verb(walled, 'does', 'do')} not answer: a firewall there drops everything"
+        )
+        hints.append("open its firewall to the other nodes, all TCP ports: torch uses many")
+    if unclear:
+        says.append(
+            f"{names_of(unclear)} {verb(unclear, 'is', 'are')} listed, "
+            f"but {verb(unclear, 'does', 'do')} not answer"
+        )
+        hints.append(
+            "the machine is off, its cable is out, or a firewall there drops everything; "
+            "as root the doctor tells which"
+        )
+    return error("; ".join(says), [_silence(p) for p in dead], hint="; ".join(hints))
 
 
 @check(
@@ -143,116 +213,106 @@ def peers_alive(facts: Facts) -> Outcome:
 )
 def peers_on_link(facts: Facts) -> Outcome:
     """mDNS crosses subnets that happen to share a wire; torch's connections then do not."""
-    resolved = [p for p in facts.peers or () if p.address is not None]
-    if not resolved:
+    peers = addressed(facts)
+    if not peers:
         return skip("no other node has an address")
-    away = [p for p in resolved if p.address and not _on_link(p.address, p.interface, facts.interfaces)]
-    if away:
-        return error(
-            f"the address of {_names(away)} is in none of this machine's subnets",
-            [f"{p.name}: {p.address}, seen on {p.interface}" for p in away]
-            + [f"{i.name}: {i.ipv4}" for i in facts.interfaces if i.ipv4 and i.link != "loopback"],
-            hint="give all nodes addresses in one subnet; one of them may have a stale static address",
-        )
-    return ok(*(f"{p.name}: {p.address}" for p in resolved))
-
-
-@check(
-    "AG606",
-    slug="unique-ids",
-    area="cluster",
-    says="every node has an id of its own",
-    needs=("AG203", "AG304", "AG306"),
-)
-def unique_ids(facts: Facts) -> Outcome:
-    """Cloned disks share /etc/machine-id: harmless to jobs, but their nodes are hard to tell apart."""
-    owners: dict[str, set[str]] = defaultdict(set)
-    for peer in facts.peers or ():
-        if peer.id:
-            owners[peer.id].add(peer.name)
-    if facts.node_id in owners:
-        owners[facts.node_id].add(f"{facts.daemon.host_name or facts.hostname} (this machine)")
-    shared = {id: sorted(names) for id, names in owners.items() if len(names) > 1}
-    if shared:
+    away = [p for p in peers if not is_on_link(p, facts)]
+    if not away:
+        return ok(*(f"{p.name}: {p.address}" for p in peers))
+    own = [
+        f"{i.name}: {a.ip}/{a.prefix}" for i in lan(facts.interfaces) for a in i.addresses if a.family == 4
+    ]
+    evidence = [f"{p.name}: {p.address}, seen on {p.interface}{_by_router(p)}" for p in away] + own
+    lost = [p for p in away if not (p.gateway and p.alive)]
+    if not lost:
         return warn(
-            f"{' and '.join(sorted(n for names in shared.values() for n in names))} have the same id",
-            [f"{id}: {', '.join(names)}" for id, names in sorted(shared.items())],
-            hint="on all but one, as root: rm /etc/machine-id && systemd-machine-id-setup, "
-            "then avahi-gpu setup (cloned disks share the id)",
+            f"the address of {names_of(away)} is in none of this machine's subnets, but a router leads there",
+            evidence,
+            hint="something carries mDNS between the subnets; a job's traffic goes through the router",
         )
-    return ok() if owners else skip("no other node told its id")
+    hint = "give all nodes addresses in one subnet; one of them may have a stale static address"
+    if any((p.address or "").startswith(SELF_ASSIGNED) for p in lost):
+        hint = "an address 169.254.… is what a machine takes that got none by DHCP: look at its DHCP client"
+    return error(f"the address of {names_of(lost)} is in none of this machine's subnets", evidence, hint=hint)
 
 
 @check(
-    "AG607",
-    slug="same-torch",
+    "AG608",
+    slug="peers-routable",
     area="cluster",
-    says="all nodes run the same torch",
+    says="every node has an address beyond IPv6 link-local",
     needs=("AG203", "AG304"),
 )
-def same_torch(facts: Facts) -> Outcome:
-    """``launch`` refuses nodes whose torch differs in major or minor version."""
-    own = facts.versions.torch
-    told = {p.name: p.versions.torch for p in facts.peers or () if p.versions.torch}
-    if not own or not told:
-        return skip("fewer than two nodes told which torch they have")
-    lines = [f"this machine: {own}"] + [f"{name}: {version}" for name, version in sorted(told.items())]
-    differ = sorted(name for name, version in told.items() if _minor(version) != _minor(own))
-    if differ:
-        return warn(
-            f"{' and '.join(differ)} {'has' if len(differ) == 1 else 'have'} another torch than this machine",
-            lines,
-            hint="launch refuses to mix them: install the same version on all nodes, "
-            "then run avahi-gpu setup there again",
-        )
-    if any(version != own for version in told.values()):
-        return info("the nodes' torch differs in its last number only", lines)
-    return ok(*lines)
-
-
-def restrict_peers(facts: Facts, names: tuple[str, ...]) -> Facts:
-    """Return the facts with the peers of these names alone, which must then be there; none named: all."""
-    if not names:
-        return facts
-    peers = (
-        None if facts.peers is None else tuple(p for p in facts.peers if any(is_named(p, n) for n in names))
-    )
-    return replace(facts, peers=peers, wanted_peers=names)
-
-
-def is_named(peer: PeerFacts, name: str) -> bool:
-    """Tell whether ``name``, as a user writes it, means this peer: its name, host name or address."""
-    wanted = name.lower().rstrip(".")
-    host = peer.host.lower().rstrip(".")
-    return wanted in {peer.name.lower(), host, host.removesuffix(".local"), peer.address or ""} - {""}
-
-
-def _on_link(address: str, interface: str | None, interfaces: tuple[Interface, ...]) -> bool:
-    try:
-        ip = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return False
-    if ip.is_link_local:
-        return True
-    return any(
-        ip in ipaddress.ip_network(f"{a.ip.partition('%')[0]}/{a.prefix}", strict=False)
-        for i in interfaces
-        if i.link != "loopback" and (interface is None or i.name == interface)
-        for a in i.addresses
+def peers_routable(facts: Facts) -> Outcome:
+    """An address fe80::… means nothing without an interface, which torch's addresses do not carry."""
+    peers = resolved(facts)
+    if not peers:
+        return skip("no other node has an address")
+    bare = [p for p in peers if has_link_local_only(p)]
+    if not bare:
+        return ok()
+    return error(
+        f"{names_of(bare)} {verb(bare, 'has', 'have')} no address but IPv6 link-local",
+        [f"{p.name}: {p.address} on {p.interface}" for p in bare],
+        hint="give the machine an IPv4 address, or a global or ULA IPv6 one: its DHCP may have failed, "
+        "or use-ipv4=no is set in its avahi-daemon.conf",
     )
 
 
-def _minor(version: str) -> tuple[str, ...]:
-    return tuple(version.split(".")[:2])
+@check(
+    "AG609",
+    slug="peers-current",
+    area="cluster",
+    says="the address that Avahi gives for each node is one that it has",
+    needs=("AG203", "AG304"),
+)
+def peers_current(facts: Facts) -> Outcome:
+    """Avahi keeps an address for two minutes; a machine that loses it cannot always take it back."""
+    peers = reachable(facts)
+    if not peers:
+        return skip("no other node has an address that could answer")
+    moved = [p for p in peers if is_dead(p) and p.elsewhere]
+    if not moved:
+        return ok()
+    bare = [p for p in moved if p.elsewhere.startswith("fe80:")]
+    return error(
+        f"{names_of(moved)} no longer {verb(moved, 'has', 'have')} the address that Avahi still gives",
+        [f"{p.name}: {p.address} is silent, {p.elsewhere} answers" for p in moved],
+        hint="the machine lost its IPv4 address, or has another one that has not been heard of here: look at "
+        "it with `ip address` there, then restart avahi-daemon there"
+        if bare
+        else "its address has changed: restart avahi-daemon on this machine, or wait for two minutes",
+    )
 
 
-def _names(peers: list[PeerFacts]) -> str:
-    return " and ".join(p.name for p in peers)
+def _lost(peer: PeerFacts) -> str:
+    if peer.txt_missing:
+        return f"{peer.name}: host, port and address are answered for, TXT is not"
+    if peer.host_address:
+        word = "answers" if peer.alive else "does not answer"
+        return f"{peer.name}: {peer.resolve_error}; {peer.host_address}, known of its host, {word}"
+    return f"{peer.name}: {peer.resolve_error or 'no address'}"
+
+
+def _silence(peer: PeerFacts) -> str:
+    what = f"{peer.name}: no answer from {peer.address} on {peer.interface or 'any interface'}"
+    way = "neighbour discovery" if ":" in (peer.address or "") else "ARP"
+    if peer.cards:
+        return f"{what} to TCP and ping, but its network card ({', '.join(peer.cards)}) answers {way}"
+    if peer.cards == ():
+        return f"{what} to TCP, ping and {way}, which no firewall stops"
+    return what
+
+
+def _whose(peer: PeerFacts, address: str, others: dict[str | None, str]) -> str:
+    if address in others:
+        return f" ({others[address]})"
+    return "" if peer.glibc_alive else " (nobody answers there)"
+
+
+def _by_router(peer: PeerFacts) -> str:
+    return f", by the router {peer.gateway}" if peer.gateway else ""
 
 
 def _hosts(peers: list[PeerFacts]) -> str:
-    return " and ".join(p.host for p in peers)
-
-
-def _is(peers: list[PeerFacts]) -> str:
-    return "is" if len(peers) == 1 else "are"
+    return join(p.host for p in peers)

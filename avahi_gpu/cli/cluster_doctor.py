@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from avahi_gpu.checks.cluster import restrict_peers
+from avahi_gpu.checks.peers import restrict_peers
 from avahi_gpu.checks.registry import run_checks
 from avahi_gpu.cli.diagnosis import Format, Order, conclude
 from avahi_gpu.errors import ChangeFailed, Misuse

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import avahi_gpu.checks  # noqa: F401  registers them
 from avahi_gpu.changes.plan import plan, plan_all, without
-from avahi_gpu.checks.cluster import restrict_peers
+from avahi_gpu.checks.peers import restrict_peers
 from avahi_gpu.checks.registry import all_checks, run_checks, select_checks
 from avahi_gpu.cli.consent import ask_for, demand_consent, demand_root
 from avahi_gpu.errors import AvahiGpuError, ChangeFailed, ExitCode, Misuse

@@ -1,8 +1,9 @@
 """The TXT record of a node (RFC 6763 section 6): facts to items, items to facts. Everything read is hostile.
 
-Keys, in this order: ``txtvers=1 id cluster gpus gpu vram cc driver cuda torch nccl python prio``. What is
-not known has no item. ``gpus`` counts the GPUs; ``gpu`` (names), ``vram`` (MiB) and ``cc`` list them in
-order, equal neighbours as ``value*n``, and **the last value stands for all that remain**:
+Keys, in this order: ``txtvers=1 id cluster gpus gpu vram cc driver cuda torch nccl python prio host``. What
+is not known has no item. ``host`` is the kernel's host name: Avahi publishes another one where that is taken.
+``gpus`` counts the GPUs; ``gpu`` (names), ``vram`` (MiB) and ``cc`` list them in order, equal neighbours as
+``value*n``, and **the last value stands for all that remain**:
 
     gpus=8 gpu=NVIDIA H100 80GB HBM3 vram=81559 cc=9.0
     gpus=3 gpu=NVIDIA GeForce RTX 4090*2,NVIDIA GeForce RTX 3090 vram=24564*2,24576 cc=8.9*2,8.6
@@ -23,9 +24,15 @@ from avahi_gpu.model import DEFAULT_CLUSTER, Gpu, NodeFacts, Versions
 TXT_VERSION = "1"
 MAX_ITEM_BYTES = 255  # RFC 6763 section 6.1
 MAX_TOTAL_BYTES = 1000  # with length bytes; beyond 1400 Avahi 0.8 publishes and silently sends nothing
-MAX_ITEMS = 64  # read from one record; ours has 13
+MAX_ITEMS = 64  # read from one record; ours has 14
 MAX_GPUS = 256  # of one node: 16 GPUs of 7 slices each, and some
-MAX_VALUE_BYTES = {"gpu": 200, "vram": 150, "cc": 100, "cluster": 63}  # the sum stays below MAX_TOTAL_BYTES
+MAX_VALUE_BYTES = {
+    "gpu": 200,
+    "vram": 150,
+    "cc": 100,
+    "cluster": 63,
+    "host": 63,
+}  # the sum stays below MAX_TOTAL_BYTES
 MAX_NAME_BYTES = 64  # of a GPU; three times that with escapes
 MAX_VRAM_MIB = 999_999_999
 MAX_VERSION_BYTES = 32  # 2.13.0.dev20260101+cu130 has 24
@@ -53,6 +60,7 @@ def encode(facts: NodeFacts) -> tuple[bytes, ...]:
         "cc": _encode_list([_escape(_clean(g.cc, MAX_VERSION_BYTES)) for g in gpus], "cc"),
         **{key: _clean(getattr(facts.versions, key), MAX_VERSION_BYTES) for key in _VERSION_KEYS},
         "prio": str(_bounded_priority(facts.priority)),
+        "host": _clean(facts.calls_itself, MAX_VALUE_BYTES["host"]),
     }
     return tuple(f"{key}={value}".encode() for key, value in values.items() if value)
 
@@ -83,6 +91,7 @@ def read(items: Iterable[bytes]) -> NodeFacts:
         gpus=_read_gpus(values),
         versions=Versions(**{key: _clean(values.get(key, ""), MAX_VERSION_BYTES) for key in _VERSION_KEYS}),
         priority=_bounded_priority(_integer(values.get("prio", "")) or 0),
+        calls_itself=_clean(values.get("host", ""), MAX_VALUE_BYTES["host"]),
     )
 
 

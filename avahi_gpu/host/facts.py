@@ -256,6 +256,7 @@ def _want_service_file(
         facts.gpus or (),
         versions,
         config.priority,
+        facts.hostname.partition(".")[0],
     )
     try:
         wanted = node.render_service_file(system, about, config.port)

@@ -11,9 +11,9 @@ from avahi_gpu.avahi.browse import RELIABLE_S, RESOLVE_GRACE_S, Browser, Listing
 from avahi_gpu.avahi.bus import Avahi, connect
 from avahi_gpu.avahi.names import SERVER_REGISTERING, avahi_missing
 from avahi_gpu.errors import BusError, BusUnavailable
-from avahi_gpu.files import txt
 from avahi_gpu.host import net, nss
 from avahi_gpu.host.aside import aside
+from avahi_gpu.host.peer_facts import read_peers
 from avahi_gpu.host.system import System
 from avahi_gpu.model import NODE_SERVICE, DaemonState, Interface, Lookup, PeerFacts, Service
 
@@ -22,8 +22,6 @@ AGAIN_S = 1.0
 OWN_SERVICE_S = 0.6  # our own service comes from the daemon's memory in a millisecond, or not at all
 # answers to the first query arrive 0.12 to 0.22 s after the start: thrice that is enough where all is well
 QUICK_S = 0.65
-PROBE_S = 1.5  # a connection within a LAN takes a millisecond; one lost packet costs a second
-LOOKUPS_AT_ONCE = 8  # each is a process
 
 
 @dataclass
@@ -48,7 +46,7 @@ async def read_lan(
     """Ask Avahi; never raises for a bus or a daemon that is not there. ``daemon.installed`` is not asked.
 
     ``told`` gets the daemon's state as soon as it is known: others wait for it alone. ``wanted``: names of
-    peers that are worth a second query.
+    peers that are worth a second query, and asked whatever their cluster.
     """
     try:
         async with connect(need_avahi=False) as avahi:
@@ -110,7 +108,7 @@ async def _read_services(
             lan.own_service = tuple(s for s in browser.services.values() if s.own)
             listing = Listing(tuple(browser.services.values()), tuple(browser.unresolved))
         if with_peers:
-            lan.peers = await _read_peers(listing, system, interfaces)
+            lan.peers = await read_peers(avahi, listing, system, interfaces, wanted)
 
     await asyncio.gather(look_up(), list_nodes())
 
@@ -146,44 +144,4 @@ def _is_named(wanted: str, services: Sequence[Service]) -> bool:
     return any(
         name in (s.name.lower(), s.host.lower().rstrip(".").removesuffix(".local"), s.address)
         for s in services
-    )
-
-
-async def _read_peers(
-    listing: Listing, system: System, interfaces: Sequence[Interface]
-) -> tuple[PeerFacts, ...]:
-    gate = asyncio.Semaphore(LOOKUPS_AT_ONCE)
-    others = [s for s in listing.services if not s.own]
-    resolved = await asyncio.gather(*(_read_peer(s, system, interfaces, gate) for s in others))
-    lost = [
-        PeerFacts(name, "", None, None, resolve_error="nobody answers for that name")
-        for name in listing.unresolved
-    ]
-    return tuple(sorted((*resolved, *lost), key=lambda peer: peer.name))
-
-
-async def _read_peer(
-    service: Service, system: System, interfaces: Sequence[Interface], gate: asyncio.Semaphore
-) -> PeerFacts:
-    async def look_up() -> Lookup:
-        async with gate:
-            return await aside(nss.lookup, system, service.host)
-
-    index = {i.index: i.name for i in interfaces}
-    interface = index.get(service.interface)
-    address = service.address
-    if address.startswith("fe80:") and interface is not None:
-        address = f"{address}%{interface}"
-    alive, lookup = await asyncio.gather(net.probe(address, service.port, PROBE_S), look_up())
-    told = txt.read(service.txt)
-    return PeerFacts(
-        service.name,
-        service.host,
-        service.address,
-        interface,
-        glibc=lookup,
-        alive=alive,
-        id=told.id,
-        port=service.port,
-        versions=told.versions,
     )

@@ -11,7 +11,7 @@ from avahi_gpu.model.host import HostFacts
 from avahi_gpu.model.machine_file import FileState
 from avahi_gpu.model.naming import Lookup
 from avahi_gpu.model.view import ClusterView
-from avahi_gpu.model.words import DEFAULT_PORT, Gpu, Interface, Service, Versions
+from avahi_gpu.model.words import DEFAULT_CLUSTER, DEFAULT_PORT, Gpu, Interface, Service, Versions
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,17 @@ class PeerFacts:
     id: str = ""
     port: int = DEFAULT_PORT
     versions: Versions = field(default_factory=Versions)
+    cluster: str = DEFAULT_CLUSTER
+    gpus: int = 0
+    calls_itself: str = ""  # its kernel's host name when it was set up; '' where it does not tell
+    # which network cards answer for the address, by ARP or neighbour discovery; None: could not be asked
+    cards: tuple[str, ...] | None = None
+    gateway: str = ""  # the router that packets to it would take; '' where it is on the link
+    elsewhere: str = ""  # another address of the same host that answers, where ``address`` does not
+    glibc_alive: bool | None = None  # whether glibc's answer answers, where it is another address
+    # of a service without an address: whether the host of that name has one, and the service all but its TXT
+    host_address: str = ""
+    txt_missing: bool = False
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,7 @@ class NodeFacts:
     gpus: tuple[Gpu, ...] = ()
     versions: Versions = field(default_factory=Versions)
     priority: int = 0
+    calls_itself: str = ""  # its kernel's host name, which is not what Avahi publishes where that is taken
 
 
 @dataclass(frozen=True)

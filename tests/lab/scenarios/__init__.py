@@ -8,6 +8,7 @@ from tests.lab.scenarios import (
     names,
     network,
     torch,
+    peers,
 )
 from tests.lab.scenarios.scenario import Scenario
 
@@ -17,4 +18,5 @@ ALL: tuple[Scenario, ...] = (
     *hosts.SCENARIOS,
     *torch.SCENARIOS,
     *daemon.SCENARIOS,
+    *peers.SCENARIOS,
 )

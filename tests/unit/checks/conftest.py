@@ -75,6 +75,8 @@ def peer(number: int, **changed: object) -> PeerFacts:
         alive=True,
         id=f"{number:012x}",
         versions=TORCH,
+        gpus=1,
+        calls_itself=name,
     )
     return replace(facts, **changed)  # type: ignore[arg-type]
 

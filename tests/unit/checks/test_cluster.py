@@ -61,12 +61,82 @@ def test_a_listed_peer_that_nobody_resolves(healthy: Facts) -> None:
     assert found["AG602"].evidence == ("gpu-node-3: timed out after 5 s",)
 
 
+@pytest.mark.parametrize(
+    ("rest", "word"),
+    [
+        ({"alive": True, "host_address": "10.77.0.3", "txt_missing": True}, "too large"),
+        ({"alive": True, "host_address": "10.77.0.3"}, "nobody answers for its service"),
+        ({"alive": False, "host_address": "10.77.0.3"}, "unplugged"),
+    ],
+)
+def test_what_is_left_of_a_lost_peer_tells_why(rest: dict[str, object], word: str, healthy: Facts) -> None:
+    facts = broken_peer(healthy, address=None, host="", glibc=None, resolve_error="nobody answers", **rest)
+
+    assert errors(facts) == ["AG602"]
+    assert word in cluster_findings(facts)["AG602"].says
+
+
+@pytest.mark.parametrize("gone", [{"address": None, "alive": None}, {"alive": False, "cards": ()}])
+def test_the_old_name_of_a_node_that_was_renamed_is_no_fault(gone: dict[str, object], healthy: Facts) -> None:
+    assert healthy.peers is not None
+    old = replace(healthy.peers[1], name="trainer", host="trainer.local", **gone)  # type: ignore[arg-type]
+
+    assert errors(replace(healthy, peers=(*healthy.peers, old))) == []
+
+
+def test_nodes_of_another_cluster_are_told_and_their_faults_are_their_own(healthy: Facts) -> None:
+    facts = broken_peer(healthy, cluster="theirs", alive=False, cards=())
+
+    found = cluster_findings(facts)
+
+    assert errors(facts) == []
+    assert found["AG613"].verdict == "info" and "gpu-node-3" in found["AG613"].says
+
+
+def test_a_named_node_of_another_cluster_is_an_error(healthy: Facts) -> None:
+    facts = replace(broken_peer(healthy, cluster="theirs"), wanted_peers=("gpu-node-3",))
+
+    assert errors(facts) == ["AG613"]
+
+
+def test_alone_in_a_cluster_is_a_warning(healthy: Facts) -> None:
+    assert healthy.peers is not None
+    facts = replace(healthy, peers=tuple(replace(p, cluster="theirs") for p in healthy.peers))
+
+    assert cluster_findings(facts)["AG613"].verdict == "warn"
+
+
 def test_a_peer_whose_cable_is_cut_is_one_error(healthy: Facts) -> None:
     """Avahi still knows its address, glibc no longer does: the cable is the cause, not glibc."""
     facts = broken_peer(healthy, alive=False, glibc=Lookup("gpu-node-3.local", (), 5.0, "timeout"))
 
     assert errors(facts) == ["AG604"]
     assert "gpu-node-3" in cluster_findings(facts)["AG604"].says
+
+
+@pytest.mark.parametrize(
+    ("cards", "alive", "word"),
+    [
+        ((), False, "no machine is at its address"),
+        ((), None, "no machine is at its address"),
+        (("02:00:00:00:00:03",), False, "firewall"),
+        (None, False, "does not answer"),
+    ],
+)
+def test_a_machine_that_is_off_is_told_from_one_behind_a_firewall(
+    cards: tuple[str, ...] | None, alive: bool | None, word: str, healthy: Facts
+) -> None:
+    facts = broken_peer(healthy, alive=alive, cards=cards)
+
+    assert errors(facts) == ["AG604"]
+    assert word in cluster_findings(facts)["AG604"].says
+
+
+def test_a_silent_peer_that_answers_elsewhere_has_moved(healthy: Facts) -> None:
+    facts = broken_peer(healthy, alive=False, cards=(), elsewhere="10.77.0.33")
+
+    assert errors(facts) == ["AG609"]
+    assert "10.77.0.33" in cluster_findings(facts)["AG609"].evidence[0]
 
 
 def test_a_peer_that_glibc_cannot_find(healthy: Facts) -> None:
@@ -84,9 +154,20 @@ def test_a_peer_that_glibc_cannot_find(healthy: Facts) -> None:
     ],
 )
 def test_a_doubtful_answer_of_glibc_is_a_warning(lookup: Lookup, word: str, healthy: Facts) -> None:
-    found = cluster_findings(broken_peer(healthy, glibc=lookup))["AG603"]
+    found = cluster_findings(broken_peer(healthy, glibc=lookup, glibc_alive=True))["AG603"]
 
     assert found.verdict == "warn" and word in found.says
+
+
+@pytest.mark.parametrize(
+    ("address", "alive"), [("10.9.9.9", False), ("10.77.0.2", True), ("10.77.0.1", True)]
+)
+def test_an_address_of_nobody_or_of_another_machine_is_an_error(
+    address: str, alive: bool, healthy: Facts
+) -> None:
+    lookup = Lookup("gpu-node-3.local", (address,), 0.01)
+
+    assert errors(broken_peer(healthy, glibc=lookup, glibc_alive=alive)) == ["AG603"]
 
 
 def test_an_untested_peer_is_not_called_dead(healthy: Facts) -> None:
@@ -104,39 +185,26 @@ def test_a_peer_of_another_subnet(address: str, healthy: Facts) -> None:
     assert address in cluster_findings(facts)["AG605"].evidence[0]
 
 
-def test_link_local_addresses_are_on_the_link(healthy: Facts) -> None:
-    facts = broken_peer(healthy, address="fe80::3", glibc=Lookup("gpu-node-3.local", ("fe80::3",), 0.01))
+@pytest.mark.parametrize("address", ["192.168.99.3", "169.254.3.4"])
+def test_a_peer_beyond_a_router_works_and_is_warned_of(address: str, healthy: Facts) -> None:
+    lookup = Lookup("gpu-node-3.local", (address,), 0.01)
+    facts = broken_peer(healthy, address=address, glibc=lookup, gateway="10.77.0.254")
 
-    assert errors(facts) == []
-
-
-def test_cloned_disks_are_named(healthy: Facts) -> None:
-    assert healthy.peers is not None
-    facts = broken_peer(healthy, id=healthy.peers[0].id)
-
-    found = cluster_findings(facts)["AG606"]
-
-    assert found.verdict == "warn"
-    assert found.says == "gpu-node-2 and gpu-node-3 have the same id"
+    assert errors(facts) == [] and cluster_findings(facts)["AG605"].verdict == "warn"
+    assert errors(broken_peer(facts, alive=False)) == ["AG605"]
 
 
-def test_a_clone_of_this_machine_is_named(healthy: Facts) -> None:
-    found = cluster_findings(broken_peer(healthy, id=healthy.node_id))["AG606"]
+def test_an_address_that_a_machine_gave_itself_is_told_apart(healthy: Facts) -> None:
+    facts = broken_peer(healthy, address="169.254.3.4", alive=False, glibc=None)
 
-    assert found.verdict == "warn" and "gpu-node-1 (this machine)" in found.says
+    assert errors(facts) == ["AG605"]
+    assert "DHCP" in cluster_findings(facts)["AG605"].hint
 
 
-@pytest.mark.parametrize(
-    ("torch", "verdict"), [("2.12.1", "warn"), ("2.13.1", "info"), ("2.13.0", "ok"), ("", "ok")]
-)
-def test_another_torch_is_told(torch: str, verdict: str, healthy: Facts) -> None:
-    facts = broken_peer(healthy, versions=replace(healthy.versions, torch=torch))
+def test_link_local_addresses_alone_are_of_no_use(healthy: Facts) -> None:
+    facts = broken_peer(healthy, address="fe80::3", glibc=None)
 
-    found = cluster_findings(facts)["AG607"]
-
-    assert found.verdict == verdict
-    if verdict == "warn":
-        assert found.says.startswith("gpu-node-3 has another torch")
+    assert errors(facts) == ["AG608"]
 
 
 def test_peers_nobody_looked_for_are_unknown_and_the_rest_is_skipped(healthy: Facts) -> None:

@@ -35,6 +35,7 @@ nodes = st.builds(
     ),
     versions=versions,
     priority=st.integers(-txt.MAX_PRIORITY, txt.MAX_PRIORITY),
+    calls_itself=st.just("") | words,
 )
 anything = st.builds(
     NodeFacts,
@@ -45,6 +46,7 @@ anything = st.builds(
     ).map(tuple),
     versions=st.builds(Versions, *[st.text(max_size=300)] * 5),
     priority=st.integers(),
+    calls_itself=st.text(max_size=300),
 )
 KEYS = [
     "txtvers",
@@ -60,6 +62,7 @@ KEYS = [
     "nccl",
     "python",
     "prio",
+    "host",
 ]
 items = st.one_of(
     st.binary(max_size=300),
@@ -104,6 +107,7 @@ def test_hostile_items_give_bounded_printable_facts(hostile: list[bytes]) -> Non
 
     texts = [
         facts.cluster,
+        facts.calls_itself,
         *vars(facts.versions).values(),
         *(g.name for g in facts.gpus),
         *(g.cc for g in facts.gpus),

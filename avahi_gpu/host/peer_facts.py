@@ -1,0 +1,184 @@
+"""Each other node, asked in every way: who answers at its address, and why nobody does."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from avahi_gpu.avahi.browse import Listing
+from avahi_gpu.avahi.bus import Avahi
+from avahi_gpu.avahi.lookup import find_addresses, find_records, has_service_without_txt
+from avahi_gpu.avahi.names import TYPE_TXT
+from avahi_gpu.avahi.records import decode_txt, escape_label
+from avahi_gpu.errors import BusError
+from avahi_gpu.files import txt
+from avahi_gpu.host import net, nss
+from avahi_gpu.host.aside import aside
+from avahi_gpu.host.neighbours import ask_cards, is_on_link, read_gateway
+from avahi_gpu.host.system import System
+from avahi_gpu.model import DOMAIN, NODE_SERVICE, Interface, Lookup, PeerFacts, Service
+
+PROBE_S = 1.5  # a connection within a LAN takes a millisecond; one lost packet costs a second
+CARDS_AFTER_S = 0.3  # a healthy node has answered by then, and nobody needs to ask whether it is there
+LOOKUPS_AT_ONCE = 8  # each is a process
+# a node beyond these is listed and not asked: thousands of names are somebody's flood, not a cluster
+ASKED_AT_MOST = 64
+
+
+async def read_peers(
+    avahi: Avahi,
+    listing: Listing,
+    system: System,
+    interfaces: Sequence[Interface],
+    wanted: Collection[str] = (),
+) -> tuple[PeerFacts, ...]:
+    """Return the other nodes of ``listing``; those of other clusters are asked only with ``wanted``.
+
+    Takes as long as the slowest answer of glibc; where somebody does not answer two seconds more at most.
+    """
+    own = [txt.read(s.txt).cluster for s in listing.services if s.own]
+    others = sorted((s for s in listing.services if not s.own), key=lambda s: s.name)
+    asked = [s for s in others if wanted or not own or txt.read(s.txt).cluster in own][:ASKED_AT_MOST]
+    reader = _Reader(avahi, system, interfaces)
+    lost = sorted(listing.unresolved)[:ASKED_AT_MOST]
+    found = await asyncio.gather(*map(reader.read, asked), *map(reader.read_lost, lost))
+    unasked = [reader.told(s) for s in others if s not in asked]
+    peers = await reader.count_owners([*found, *unasked])
+    return tuple(sorted(peers, key=lambda peer: peer.name))
+
+
+class _Reader:
+    def __init__(self, avahi: Avahi, system: System, interfaces: Sequence[Interface]) -> None:
+        self._avahi = avahi
+        self._system = system
+        self._interfaces = {i.index: i for i in interfaces}
+        self._gate = asyncio.Semaphore(LOOKUPS_AT_ONCE)
+
+    def told(self, service: Service) -> PeerFacts:
+        """Return what the node's own records tell."""
+        interface = self._interfaces.get(service.interface)
+        facts = txt.read(service.txt)
+        return PeerFacts(
+            service.name,
+            service.host,
+            service.address,
+            interface.name if interface else None,
+            id=facts.id,
+            port=service.port,
+            versions=facts.versions,
+            cluster=facts.cluster,
+            gpus=len(facts.gpus),
+            calls_itself=facts.calls_itself,
+        )
+
+    async def read(self, service: Service) -> PeerFacts:
+        """Ask everybody about a node that Avahi resolves."""
+        peer = self.told(service)
+        interface = self._interfaces.get(service.interface)
+        if is_link_local_ipv6(service.address):  # no name leads to it: glibc would ask for IPv4 for 5 s
+            return await self._reach(peer, service, interface)
+        reached, lookup = await asyncio.gather(
+            self._reach(peer, service, interface), self._look_up(service.host)
+        )
+        if lookup.addresses and service.address not in lookup.addresses:
+            there = await net.probe(lookup.addresses[0], service.port, PROBE_S)
+            reached = replace(reached, glibc_alive=there)
+        return replace(reached, glibc=lookup)
+
+    async def read_lost(self, name: str) -> PeerFacts:
+        """Ask about a node that is announced and not resolved: what is left of it?"""
+        full = f"{escape_label(name)}.{NODE_SERVICE}.{DOMAIN}"
+        host = f"{escape_label(name)}.{DOMAIN}"
+        try:
+            records, addresses, without_txt = await asyncio.gather(
+                find_records(self._avahi, full, TYPE_TXT),
+                find_addresses(self._avahi, host),
+                has_service_without_txt(self._avahi, name, NODE_SERVICE),
+            )
+        except BusError as fault:
+            return PeerFacts(name, "", None, None, resolve_error=fault.message)
+        facts = txt.read([item for record in records[:1] for item in decode_txt(record)])
+        alive = await self._first_alive(addresses, None)
+        return PeerFacts(
+            name,
+            "",
+            None,
+            None,
+            resolve_error="nobody answers for that name",
+            id=facts.id,
+            versions=facts.versions,
+            cluster=facts.cluster,
+            gpus=len(facts.gpus),
+            calls_itself=facts.calls_itself,
+            host_address=alive or (addresses[0] if addresses else ""),
+            alive=bool(alive) if addresses else None,
+            txt_missing=without_txt and not records,
+        )
+
+    async def count_owners(self, peers: Sequence[PeerFacts]) -> list[PeerFacts]:
+        """Ask who answers for each address that several nodes have, or a node and this machine."""
+        own = {a.ip for i in self._interfaces.values() for a in i.addresses}
+        count = Counter(p.address for p in peers)
+        named = {i.name: i for i in self._interfaces.values()}
+
+        async def ask(peer: PeerFacts) -> PeerFacts:
+            interface = named.get(peer.interface or "")
+            shared = peer.address is not None and (count[peer.address] > 1 or peer.address in own)
+            if not shared or peer.address is None or interface is None:
+                return peer
+            return replace(peer, cards=await ask_cards(peer.address, interface, all_of_them=True))
+
+        return list(await asyncio.gather(*map(ask, peers)))
+
+    async def _reach(self, peer: PeerFacts, service: Service, interface: Interface | None) -> PeerFacts:
+        address = service.address
+        on_link = interface is not None and is_on_link(address, interface)
+        gateway = "" if on_link else await aside(read_gateway, address)
+        peer = replace(peer, gateway=gateway)
+        probe = asyncio.ensure_future(net.probe(_scoped(address, interface), service.port, PROBE_S))
+        try:
+            done, _ = await asyncio.wait({probe}, timeout=CARDS_AFTER_S)
+            if done and probe.result():
+                return replace(peer, alive=True)
+            cards = await ask_cards(address, interface) if on_link and interface is not None else None
+            alive = await probe
+        finally:
+            probe.cancel()
+        if alive:
+            return replace(peer, alive=True)
+        return replace(peer, alive=alive, cards=cards, elsewhere=await self._elsewhere(service, interface))
+
+    async def _elsewhere(self, service: Service, interface: Interface | None) -> str:
+        """Return another address of a node that answers, '' where none does."""
+        try:
+            addresses = await find_addresses(self._avahi, service.host, service.interface)
+        except BusError:
+            return ""
+        others = [a for a in addresses if a != service.address]
+        return await self._first_alive(others, interface)
+
+    async def _first_alive(self, addresses: Sequence[str], interface: Interface | None) -> str:
+        """Return the first of ``addresses`` that answers; an IPv6 link-local one only on ``interface``."""
+        scoped = [_scoped(a, interface) for a in addresses]
+        askable = [a for a in scoped if "%" in a or not is_link_local_ipv6(a)]
+        answers = await asyncio.gather(*(net.probe(a, 9, PROBE_S) for a in askable))
+        return next((a for a, answer in zip(askable, answers, strict=True) if answer), "")
+
+    async def _look_up(self, host: str) -> Lookup:
+        async with self._gate:
+            return await aside(nss.lookup, self._system, host)
+
+
+def _scoped(address: str, interface: Interface | None) -> str:
+    """Return an address with its interface where it means nothing without."""
+    scoped = interface is not None and is_link_local_ipv6(address)
+    return f"{address}%{interface.name}" if interface is not None and scoped else address
+
+
+def is_link_local_ipv6(address: str) -> bool:
+    """Tell whether ``address`` means something on its own link alone."""
+    ip = ipaddress.ip_address(address)
+    return ip.version == 6 and ip.is_link_local
