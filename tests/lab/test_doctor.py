@@ -248,21 +248,6 @@ def test_a_setting_that_blinds_the_host_is_the_one_error(section: str, setting: 
     assert setting.partition("=")[0] in found.says("AG305")
 
 
-def test_two_hosts_with_one_name_are_told_to_the_one_that_was_renamed(nodes: Cluster) -> None:
-    third = nodes[2]
-    third.run(["hostname", "gpu-node-1"], check=True)
-    try:
-        third.restart_avahi()
-
-        found = alone(third)
-
-        assert (found.exit_code, found.errors) == (1, ["AG107"])
-        assert "another machine on the LAN has the name gpu-node-1" in found.says("AG107")
-    finally:
-        third.run(["hostname", "gpu-node-3"], check=True)
-        third.restart_avahi()
-
-
 # --- the service file -----------------------------------------------------------------------------------
 
 
@@ -345,57 +330,6 @@ def test_an_interface_without_multicast_is_the_one_error(nodes: Cluster) -> None
         found = alone(second)
 
     assert (found.exit_code, found.errors) == (1, ["AG202"])
-
-
-def test_a_peer_whose_cable_is_cut_is_named_and_no_other(nodes: Cluster, node: Host) -> None:
-    assert until(lambda: is_listed_by(node, "gpu-node-2"))
-    nodes[1].cut()
-    try:
-        found = doctor(node)
-    finally:
-        nodes[1].heal()
-
-    assert (found.exit_code, found.errors) == (1, ["AG604"])
-    assert "gpu-node-2" in found.says("AG604") and "gpu-node-3" not in found.says("AG604")
-
-
-def test_a_peer_in_another_subnet_is_named(nodes: Cluster, node: Host) -> None:
-    third = nodes[2]
-    third.run(["ip", "addr", "flush", "dev", "eth0"], check=True)
-    third.run(["ip", "addr", "add", "192.168.99.3/24", "dev", "eth0"], check=True)
-    third.run(["ip", "route", "replace", "default", "dev", "eth0"], check=True)
-    try:
-        third.restart_avahi()
-        assert until(lambda: "192.168.99.3" in node.run(["avahi-browse", "-rpt", "_torch._tcp"]).stdout)
-
-        found = doctor(node)
-
-        # nothing routes back to the other subnet, so it does not answer either
-        assert found.exit_code == 1 and "AG605" in found.errors
-        assert "192.168.99.3" in found.says("AG605") and "gpu-node-2" not in found.says("AG605")
-    finally:
-        third.run(["ip", "addr", "flush", "dev", "eth0"], check=True)
-        third.run(["ip", "addr", "add", f"{third.address}/24", "dev", "eth0"], check=True)
-        third.run(["ip", "route", "replace", "default", "dev", "eth0"], check=True)
-        third.restart_avahi()
-        assert until(lambda: third.address in node.run(["avahi-browse", "-rpt", "_torch._tcp"]).stdout)
-
-
-def test_cloned_disks_are_named(nodes: Cluster, node: Host) -> None:
-    third = nodes[2]
-    third.write("/etc/machine-id", node.read("/etc/machine-id"))
-    third.run(["avahi-gpu", "setup", "--yes"], check=True, timeout=60)
-    try:
-        # for a second or two after a change the old TXT record is in the caches beside the new one
-        assert until(lambda: doctor(node, "--only", "AG606").of("warn") == ["AG606"])
-        found = doctor(node, "--only", "AG606")
-
-        assert found.exit_code == 0
-        assert "gpu-node-3" in found.says("AG606") and "gpu-node-2" not in found.says("AG606")
-    finally:
-        third.write("/etc/machine-id", f"{third.machine_id}\n")
-        third.run(["avahi-gpu", "setup", "--yes"], check=True, timeout=60)
-        assert until(lambda: doctor(node, "--only", "AG606").of("ok") == ["AG606"])
 
 
 # --- who may do what ------------------------------------------------------------------------------------
