@@ -7,8 +7,8 @@ from tests.lab.scenarios import (
     hosts,
     names,
     network,
-    torch,
     peers,
+    torch,
 )
 from tests.lab.scenarios.scenario import Scenario
 
