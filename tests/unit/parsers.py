@@ -8,6 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from avahi_gpu.errors import AvahiGpuError
+from avahi_gpu.files.avahi_conf_edit import Wanted
 from avahi_gpu.files.nsswitch import Machine
 from avahi_gpu.host.process import Completed
 from avahi_gpu.model import Service
@@ -47,6 +49,10 @@ ARGUMENTS: dict[str, Callable[[bytes], Any]] = {
     "Sequence[str]": lambda data: as_shown(data[:64]).split(),
     "Collection[int]": lambda data: range(2, 2 + len(data) % 3),
     "int": lambda data: 4,
+    "int | None": lambda data: None,
+    "Literal[4, 6]": lambda data: 4,
+    "Wanted": lambda data: Wanted("server", "use-ipv4", ("yes", None)[len(data) % 2]),
+    "tuple[Wanted, ...]": lambda data: (Wanted("server", "use-ipv4", "yes"), Wanted("publish", "x", None)),
     "Machine": lambda data: Machine(),
     "Completed": lambda data: Completed(("x",), len(data) % 3, as_shown(data), as_shown(data), 0.1),
     "Pass": lambda data: Pass("a", "gpu-node-1", "job", "default"),
@@ -103,6 +109,12 @@ def feed_of(name: str, node: ast.FunctionDef) -> Feed | None:
         return call(first, *more)
 
     return give
+
+
+def faults_of(node: ast.FunctionDef) -> tuple[type[Exception], ...]:
+    """Return what the function may raise: errors of ours, and what its docstring promises."""
+    promised = "Raises ValueError" in (ast.get_docstring(node) or "")
+    return (AvahiGpuError, ValueError) if promised else (AvahiGpuError,)
 
 
 PARSERS: dict[str, ast.FunctionDef] = {n: node for n, node in find_parsers() if n not in EXEMPT}

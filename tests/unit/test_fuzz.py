@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+import traceback
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from avahi_gpu.changes.record import Before, CommandRecord, FileRecord, decode_records, encode_record
 from avahi_gpu.errors import AvahiGpuError
-from avahi_gpu.files import etc_hosts_edit, nsswitch_edit, txt
+from avahi_gpu.files import avahi_conf_edit, etc_hosts_edit, nsswitch_edit, txt
+from avahi_gpu.files.avahi_conf_edit import Wanted
 from avahi_gpu.files.nsswitch import decode, encode, parse
-from tests.unit.parsers import EXEMPT, PARSERS, feed_of, find_parsers
+from tests.unit.parsers import EXEMPT, PARSERS, faults_of, feed_of, find_parsers
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "25"))
 LARGE = int(
@@ -99,13 +100,20 @@ fuzz = settings(
 )
 
 
-def give(feed: Callable[[bytes], object], data: bytes) -> float:
+def give(name: str, data: bytes) -> float:
     """Feed it and return the seconds that took; an error of ours is an answer."""
+    feed = feed_of(name, PARSERS[name])
+    assert feed is not None, f"tests/unit/parsers.py does not know what to give {name}"
     started = time.monotonic()
     try:
         feed(data)
-    except AvahiGpuError as error:
-        assert error.message
+    except faults_of(PARSERS[name]) as error:
+        assert str(error)
+    except Exception as fault:  # told in short: the data may be long
+        at = traceback.extract_tb(fault.__traceback__)[-1]
+        where = f"{at.filename}:{at.lineno}"
+        said = f"{type(fault).__name__} at {where}: {str(fault)[:200]}"
+        raise AssertionError(f"{said}; data {data[:60]!r}, {len(data)} bytes") from None
     return time.monotonic() - started
 
 
@@ -121,14 +129,12 @@ def test_every_reader_of_raw_text_is_among_those_that_are_tried() -> None:
 
 @pytest.mark.parametrize("name", PARSERS)
 def test_no_bytes_lead_to_a_traceback_or_a_hang(name: str) -> None:
-    feed = feed_of(name, PARSERS[name])
-    assert feed is not None
 
     @fuzz
     @given(anything)
     @example(b"")
     def run(data: bytes) -> None:
-        assert give(feed, data) < MOMENT_S
+        assert give(name, data) < MOMENT_S
 
     run()
 
@@ -136,8 +142,6 @@ def test_no_bytes_lead_to_a_traceback_or_a_hang(name: str) -> None:
 @pytest.mark.parametrize("name", PARSERS)
 def test_much_of_the_same_takes_no_long_time(name: str) -> None:
     """Nothing grows with the square of what a file may hold: a small file would take minutes."""
-    feed = feed_of(name, PARSERS[name])
-    assert feed is not None
     for piece in (
         b"a",
         b" ",
@@ -155,7 +159,7 @@ def test_much_of_the_same_takes_no_long_time(name: str) -> None:
         *SAMPLES,
     ):
         data = piece * (LARGE // len(piece))
-        assert give(feed, data) < LARGE_S, piece[:20]
+        assert give(name, data) < LARGE_S, piece[:20]
 
 
 # --- untouched is unchanged -----------------------------------------------------------------------------
@@ -171,6 +175,17 @@ def test_an_untouched_nsswitch_conf_is_written_as_it_was(data: bytes) -> None:
 @given(anything)
 def test_an_untouched_hosts_file_is_written_as_it_was(data: bytes) -> None:
     assert etc_hosts_edit.remove_names(data, (), ()) == data
+
+
+@fuzz
+@given(anything)
+def test_an_untouched_avahi_daemon_conf_is_written_as_it_was(data: bytes) -> None:
+    text = decode(data)
+    before = avahi_conf_edit.set_value(text, Wanted("server", "use-ipv4", "yes"))
+
+    assert avahi_conf_edit.change(text, ()) == text
+    if before is not None:  # and what is set already stays
+        assert avahi_conf_edit.set_value(before, Wanted("server", "use-ipv4", "yes")) == before
 
 
 @fuzz
