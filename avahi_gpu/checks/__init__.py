@@ -19,6 +19,7 @@ from avahi_gpu.checks import (
     service,
     survey,
     torch_surroundings,
+    tracing,
     ways,
 )
 
@@ -41,5 +42,6 @@ __all__ = [
     "service",
     "survey",
     "torch_surroundings",
+    "tracing",
     "ways",
 ]

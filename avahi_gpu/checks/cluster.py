@@ -4,7 +4,7 @@ before, so that one dead peer gives one error and hides nothing about the others
 from __future__ import annotations
 
 from avahi_gpu.checks.name_servers import dns_wait_s
-from avahi_gpu.checks.outcome import Outcome, error, ok, skip, unknown, warn
+from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unknown, warn
 from avahi_gpu.checks.peers import (
     addressed,
     has_link_local_only,
@@ -43,6 +43,10 @@ def peers_listed(facts: Facts) -> Outcome:
     if facts.peers is None:
         return unknown("nobody looked for other nodes")
     missing = [name for name in facts.wanted_peers if not any(is_named(p, name) for p in facts.peers)]
+    # a host name that was traced may be any machine's: AG118 and AG119 say what became of it
+    traced = {t.asked for t in facts.names.traces or () if "." in t.asked.rstrip(".")}
+    strangers = [name for name in missing if name in traced]
+    missing = [name for name in missing if name not in traced]
     listed = [f"{p.name} at {p.address}" if p.address else p.name for p in facts.peers]
     if missing:
         return error(
@@ -50,6 +54,8 @@ def peers_listed(facts: Facts) -> Outcome:
             [f"listed: {', '.join(listed)}" if listed else "no other node is listed"],
             hint="run avahi-gpu doctor there: that it is on, set up (avahi-gpu setup) and in the same subnet",
         )
+    if strangers:
+        return info(f"{' and '.join(strangers)}: no node of this project is listed by that name", listed)
     if not facts.peers:
         return warn(
             "no other node is seen",

@@ -15,7 +15,8 @@ LONG_WAIT_S = 2
 DECIDING = ("owner", "nxdomain", "nodata")  # glibc takes these for the answer and asks nobody else
 IMPATIENT = "options timeout:1 attempts:1"
 
-_WORDS = {
+# what a server says, as it follows its address
+PHRASES = {
     "owner": "claims the domain local",
     "nxdomain": "knows no domain local, as it should be",
     "nodata": "knows no domain local, as it should be",
@@ -23,8 +24,8 @@ _WORDS = {
     "servfail": "fails to answer (SERVFAIL)",
     "odd": "cannot be asked",
     "silent": "does not answer",
-    "closed": "nobody listens there",
-    "unreachable": "there is no way to it",
+    "closed": "is none: nobody listens there",
+    "unreachable": "cannot be reached: there is no way to it",
 }
 # programs that write resolv.conf anew, by a word of their header or of where the file really lies
 _WRITERS = {
@@ -139,10 +140,10 @@ def describe(servers: tuple[NameServer, ...]) -> list[str]:
 
 def _describe(server: NameServer) -> str:
     asked = "asked by systemd-resolved: " if server.upstream else ""
-    words = _WORDS[server.says]
+    words = PHRASES[server.says]
     if server.says == "silent" and server.answers_others:
         words = "answers other questions, but none about local"
-    return f"{asked}nameserver {server.address}: {words} ({server.elapsed_s:.2f} s)"
+    return f"{asked}nameserver {server.address} {words} ({server.elapsed_s:.2f} s)"
 
 
 def writer_of(facts: Facts) -> str:

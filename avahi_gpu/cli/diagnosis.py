@@ -17,17 +17,19 @@ import avahi_gpu.checks  # noqa: F401  registers them
 from avahi_gpu.changes.plan import plan, plan_all, without
 from avahi_gpu.checks.peers import restrict_peers
 from avahi_gpu.checks.registry import all_checks, run_checks, select_checks
+from avahi_gpu.checks.tracing import tell_story
 from avahi_gpu.cli.consent import ask_for, demand_consent, demand_root
 from avahi_gpu.errors import AvahiGpuError, ChangeFailed, ExitCode, Misuse
 from avahi_gpu.host.facts import read_facts
 from avahi_gpu.host.gpu import find_python
 from avahi_gpu.host.system import System
-from avahi_gpu.model import Change, Facts, Finding, Fix
+from avahi_gpu.model import Change, Facts, Finding, Fix, Story
 from avahi_gpu.render.diff import show_changes
 from avahi_gpu.render.findings import findings_data, show_findings
 from avahi_gpu.render.progress import progress
 from avahi_gpu.render.report import make_report
 from avahi_gpu.render.text import console, printable
+from avahi_gpu.render.trace import show_stories, stories_data
 from avahi_gpu.result import Result
 
 if TYPE_CHECKING:
@@ -81,6 +83,7 @@ def diagnose(system: System, order: Order) -> Result:
     doctor = Doctor(system, order)
     facts = doctor.read(None)
     findings = doctor.judge(facts)
+    show_stories(stories_of(facts), order.out)
     show_findings(findings, order.out, whole=order.verbose or bool(order.only))
     errors: tuple[AvahiGpuError, ...] = ()
     if order.fix:
@@ -102,7 +105,13 @@ def conclude(
     verdicts = {"error"} if order.fail_on is FailOn.error else {"error", "warn"}
     failed = bool(errors) or any(f.verdict in verdicts for f in findings)
     code = ExitCode.FAILED if failed else ExitCode.FINE
-    return Result("doctor", findings_data(findings), code, errors)
+    data = {**findings_data(findings), "trace": stories_data(stories_of(facts))}
+    return Result("doctor", data, code, errors)
+
+
+def stories_of(facts: Facts) -> list[Story]:
+    """Return the way of each name that was asked about, in words."""
+    return [tell_story(facts, trace) for trace in facts.names.traces or ()]
 
 
 def load_the_rest() -> None:

@@ -25,7 +25,9 @@ NAGIOS_UNKNOWN = 3  # Monitoring Plugins guidelines
 def command(  # noqa: PLR0917  typer takes options as parameters
     peers: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PEER", help="Nodes that must be there; the others are left out."),
+        typer.Argument(
+            metavar="NAME", help="Nodes that must be there, the others are left out; or names to trace."
+        ),
     ] = None,
     fix: Annotated[
         bool, typer.Option("--fix", help="Mend what can be mended; avahi-gpu undo --last takes it back.")

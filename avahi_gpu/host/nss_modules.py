@@ -77,12 +77,12 @@ def call(system: System, module: str, name: str, within_s: float = CALL_S) -> Mo
 def parse(module: str, done: Completed) -> ModuleAnswer:
     """Return what the script told, whatever way it ended."""
     if done.returncode is None:
-        return ModuleAnswer(module, None, elapsed_s=done.elapsed_s, error="no answer in time", loaded=None)
+        return ModuleAnswer(module, None, elapsed_s=done.elapsed_s, error="no answer in time", late=True)
     try:
         told = msgspec.json.decode(done.stdout.encode(), type=_Told)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         how = f"it crashed (signal {-done.returncode})" if done.returncode < 0 else done.reason
-        return ModuleAnswer(module, None, elapsed_s=done.elapsed_s, error=how, loaded=None)
+        return ModuleAnswer(module, None, elapsed_s=done.elapsed_s, error=how)
     return ModuleAnswer(
         module, _STATUS.get(told.status), tuple(told.addresses), told.elapsed_s, told.error, told.loaded
     )

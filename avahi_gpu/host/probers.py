@@ -28,6 +28,7 @@ from avahi_gpu.host import (
     ports,
     service_folder,
     torch_surroundings,
+    tracing,
 )
 from avahi_gpu.host.system import System
 from avahi_gpu.model import DaemonState, FileState, Interface
@@ -79,6 +80,7 @@ PROBERS: dict[str, Prober] = {
     "names.servers": Prober(name_servers.read, name_servers.PROBER_S),
     "names.caches": Prober(name_caches.read, FILES_S),
     "names.reverse": Prober(nss_modules.read_reverse, nss_modules.OWN_NAME_PROBER_S),
+    "names.traces": Prober(tracing.read, tracing.PROBER_S),
     "names.own_by_module": Prober(nss_modules.read_own, nss_modules.OWN_NAME_PROBER_S),
     "network.firewall": Prober(firewall.read, firewall.LIST_S + 1.0),
     "network.mdns_sockets": Prober(mdns_sockets.read, FILES_S),

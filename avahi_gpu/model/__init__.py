@@ -38,7 +38,18 @@ from avahi_gpu.model.machine import (
     PeerFacts,
 )
 from avahi_gpu.model.machine_file import FileState
-from avahi_gpu.model.naming import Lookup, ModuleAnswer, NameServer, ServerWord, Status
+from avahi_gpu.model.naming import (
+    AvahiAnswer,
+    Lookup,
+    ModuleAnswer,
+    NameServer,
+    ServerWord,
+    Status,
+    Step,
+    Story,
+    StoryStep,
+    Trace,
+)
 from avahi_gpu.model.network import Firewall, PacketFate, PacketKind
 from avahi_gpu.model.view import (
     Attached,
@@ -90,6 +101,7 @@ __all__ = [
     "Announcement",
     "Area",
     "Attached",
+    "AvahiAnswer",
     "Change",
     "ChangeKind",
     "ClusterView",
@@ -130,7 +142,11 @@ __all__ = [
     "ServiceFile",
     "Silence",
     "Status",
+    "Step",
+    "Story",
+    "StoryStep",
     "SurveyedNode",
+    "Trace",
     "Trial",
     "UnitState",
     "Verdict",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from avahi_gpu.model.naming import Lookup, ModuleAnswer, NameServer
+from avahi_gpu.model.naming import Lookup, ModuleAnswer, NameServer, Trace
 from avahi_gpu.model.network import Firewall
 
 
@@ -20,6 +20,7 @@ class NameFacts:
     reverse: Lookup | None = (
         None  # the name of an address that has none; None: asked only where it may be slow
     )
+    traces: tuple[Trace, ...] | None = None  # of the names that the user asked about
     caches: tuple[str, ...] | None = None  # of nscd, sssd and systemd-resolved, those that run
 
 

@@ -52,8 +52,34 @@ CHANGE = (
     {"kind": "file", "path": str, "diff": str},
     {"kind": ("package", "daemon"), "argv": [str], "diff": str},
 )
+TRACE = {
+    "asked": str,
+    "name": str,
+    "hosts_line": str,
+    "steps": [
+        {
+            "module": str,
+            "actions": str,
+            "asked": bool,
+            "status": ("success", "notfound", "unavail", "tryagain", None),
+            "addresses": [str],
+            "elapsed_s": float,
+            "ends": bool,
+            "why": str,
+        }
+    ],
+    "glibc": {"addresses": [str], "elapsed_s": float, "error": str},
+    "avahi": {
+        "asked": bool,
+        "addresses": [{"address": str, "interface": str}],
+        "elapsed_s": float,
+        "error": str,
+    },
+    "answers": [{"address": str, "alive": (True, False, None)}],
+    "says": str,
+}
 DATA: dict[str, Any] = {
-    "doctor": {"findings": [FINDING]},
+    "doctor": {"findings": [FINDING], "trace": [TRACE]},
     "peers": {"peers": [PEER]},
     "setup": {"changes": [CHANGE], "changed": bool},
     "undo": {"changes": [CHANGE], "changed": bool, "kept": [str]},
@@ -120,6 +146,13 @@ def test_doctor_of_a_node(lab: Cluster) -> None:
 
     assert (told["status"], told["exit_code"], told["errors"]) == ("ok", 0, [])
     assert all(re.fullmatch(r"AG[1-6]\d\d", f["id"]) for f in told["data"]["findings"])
+
+
+def test_doctor_of_a_name_has_its_way(lab: Cluster) -> None:
+    told = ask(lab[0], "doctor", "localhost.localdomain")
+
+    assert [t["asked"] for t in told["data"]["trace"]] == ["localhost.localdomain"]
+    assert [s["module"] for s in told["data"]["trace"][0]["steps"]] == ["files", "mdns4_minimal", "dns"]
 
 
 def test_doctor_of_a_machine_that_is_no_node_has_fixes(lab: Cluster) -> None:
