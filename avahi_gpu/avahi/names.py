@@ -39,6 +39,7 @@ IPV6 = 1  # AVAHI_PROTO_INET6
 USE_MULTICAST = 2  # not a name server first: that costs seconds for an address where none answers
 
 # AvahiLookupResultFlags
+RESULT_CACHED = 1  # the daemon had it already
 RESULT_LOCAL = 8  # published by this very daemon
 
 # AvahiPublishFlags

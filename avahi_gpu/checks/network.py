@@ -72,7 +72,7 @@ def multicast(facts: Facts) -> Outcome:
     area="network",
     says=f"a LAN interface listens to the mDNS group {MDNS_GROUP} or {MDNS_GROUP_6}",
     needs=("AG202", "AG304", "AG305", "AG308"),
-    follows=("AG204", "AG205"),  # whoever hears nobody need not ask further
+    follows=("AG204", "AG205", "AG207"),  # whoever hears nobody need not ask further
 )
 def mdns_group(facts: Facts) -> Outcome:
     """avahi-daemon joins the group on every interface that it uses."""

@@ -50,7 +50,7 @@ from avahi_gpu.model.naming import (
     StoryStep,
     Trace,
 )
-from avahi_gpu.model.network import Firewall, PacketFate, PacketKind
+from avahi_gpu.model.network import Ear, Firewall, PacketFate, PacketKind
 from avahi_gpu.model.view import (
     Attached,
     ClusterView,
@@ -108,6 +108,7 @@ __all__ = [
     "DaemonFacts",
     "DaemonProcess",
     "DaemonState",
+    "Ear",
     "Endpoint",
     "Facts",
     "FileState",

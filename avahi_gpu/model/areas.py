@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from avahi_gpu.model.naming import Lookup, ModuleAnswer, NameServer, Trace
-from avahi_gpu.model.network import Firewall
+from avahi_gpu.model.network import Ear, Firewall
 
 
 @dataclass(frozen=True)
@@ -42,3 +42,4 @@ class NetworkFacts:
 
     mdns_sockets: tuple[MdnsSocket, ...] | None = None
     firewall: Firewall | None = None
+    hearing: tuple[Ear, ...] | None = None  # () where there is nobody to ask

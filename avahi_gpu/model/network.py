@@ -42,3 +42,22 @@ class Firewall:
     keeper: Literal["", "firewalld", "ufw"] = ""  # who writes the rules
     zones: tuple[tuple[str, str], ...] = ()  # firewalld: interface and its zone
     high_ports: tuple[int, int] = (32768, 60999)  # net.ipv4.ip_local_port_range
+
+
+@dataclass(frozen=True)
+class Ear:
+    """Who was asked by mDNS on one interface, and what came of it. Members of the tuples are addresses.
+
+    Each was asked for the name of its own address: only itself answers that. Without a tap on the card (root
+    only) ``sent``, ``replied`` and ``seen`` are None.
+    """
+
+    interface: str
+    asked: tuple[str, ...]
+    nodes: tuple[str, ...] = ()  # of those asked: the ones that Avahi lists as nodes, or the user named
+    answered: tuple[str, ...] = ()  # whose answer avahi-daemon has heard just now
+    remembered: tuple[str, ...] = ()  # whose answer it had: heard within the last two minutes
+    alive: tuple[str, ...] = ()  # of those that were silent: who answers a connection or a ping
+    sent: bool | None = None  # a question of ours has left the card
+    replied: tuple[str, ...] | None = None  # whose answer has come to the card
+    seen: tuple[str, ...] | None = None  # whose packets of any kind have

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.lab.cluster import Cluster
+from tests.lab.network import inside
 from tests.lab.scenarios.scenario import Scenario
 
 
@@ -25,6 +26,19 @@ def base(hook: str, *lines: str, policy: str = "accept") -> str:
 
 
 LAN = "ct state established,related accept", "iifname lo accept", "meta l4proto { icmp, ipv6-icmp } accept"
+
+
+def stop_multicast(lab: Cluster) -> None:
+    """Let the switch pass no mDNS on, as one that snoops IGMP and hears no querier; all else passes."""
+    drops = "ip daddr 224.0.0.251 drop\nip6 daddr ff02::fb drop"
+    chain = f"chain forward {{\ntype filter hook forward priority 0;\n{drops}\n}}"
+    inside(lab[0].switch, ["nft", "-f", "-"], f"table bridge snooping {{\n{chain}\n}}\n")
+
+
+def pass_multicast(lab: Cluster) -> None:
+    """Mend the switch."""
+    inside(lab[0].switch, ["nft", "delete", "table", "bridge", "snooping"])
+
 
 SCENARIOS = (
     Scenario(
@@ -58,5 +72,13 @@ SCENARIOS = (
         "AG206",
         rules(base("input", *LAN, "udp dport 5353 accept", "tcp dport { 22, 29500 } accept", policy="drop")),
         mends=True,
+    ),
+    Scenario(
+        "A-13",
+        "switch-drops-multicast",
+        "the switch passes nothing to 224.0.0.251 and ff02::fb on, while pings pass",
+        "AG207",
+        stop_multicast,
+        heals=pass_multicast,
     ),
 )

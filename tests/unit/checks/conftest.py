@@ -12,6 +12,7 @@ from avahi_gpu.model import (
     DaemonFacts,
     DaemonProcess,
     DaemonState,
+    Ear,
     Facts,
     FileState,
     Firewall,
@@ -144,6 +145,17 @@ def healthy() -> Facts:
         versions=TORCH,
         node_id=f"{1:012x}",
         network=NetworkFacts(
+            hearing=(
+                Ear(
+                    "eth0",
+                    asked=("10.77.0.2",),
+                    nodes=("10.77.0.2",),
+                    answered=("10.77.0.2",),
+                    sent=True,
+                    replied=("10.77.0.2",),
+                    seen=("10.77.0.2",),
+                ),
+            ),
             firewall=Firewall(tuple(PacketFate(kind, "eth0", 4, "pass") for kind in PACKET_KINDS)),
         ),
         host=HostFacts(

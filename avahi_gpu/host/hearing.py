@@ -1,0 +1,276 @@
+"""Who hears whom: avahi-daemon asks the neighbours, and a tap on the card watches question and answer.
+
+Each neighbour is asked for the name of its own address, which nobody else answers, by a question of the class
+"IN, answer at once" (RFC 6762 section 5.4): to avahi-daemon that is another question than the usual one, of
+which it remembers nothing, so it names no answer that it knows already, and the neighbour has to speak. Once
+the answer has come to the card, avahi-daemon is asked whether it has it. Without a tap (root only) nothing is
+known but what avahi-daemon hears, and what it remembers it does not ask again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from avahi_gpu.avahi.browse import Appeared, Browser
+from avahi_gpu.avahi.bus import Avahi, connect
+from avahi_gpu.avahi.names import (
+    CLASS_IN,
+    IPV4,
+    IPV6,
+    RESULT_CACHED,
+    SERVER_RUNNING,
+    TYPE_PTR,
+    UNKNOWN_METHOD,
+    USE_MULTICAST,
+)
+from avahi_gpu.avahi.remote import Remote
+from avahi_gpu.errors import AvahiCallFailed, BusError
+from avahi_gpu.files.mdns_message import Datagram
+from avahi_gpu.host.net import interface_of, lan_interfaces, probe
+from avahi_gpu.host.system import System
+from avahi_gpu.host.tap import Tap
+from avahi_gpu.model import DEFAULT_PORT, NODE_SERVICE, Ear, Interface
+
+if TYPE_CHECKING:
+    from avahi_gpu.host.probers import Ground
+
+# Avahi's first question leaves after 0.1 s, its answers come by 0.22 s; the second question leaves at 1.1 s
+ANSWER_S = 0.35
+LOOK_AGAIN_S = 0.02
+NOBODY_S = 0.6  # without a node to ask: nodes that are heard of at all are heard of by 0.22 s
+SILENCE_S = 2.0  # a node that is asked twice and has not answered by then does not
+RECALL_S = 0.05  # what the daemon remembers it tells at once: nodes are asked before other neighbours
+ALIVE_S = 0.8
+WITHIN_S = 6.0
+ANSWER_AT_ONCE = 0x8000  # the top bit of a question's class: RFC 6762 section 5.4
+INTERFACES_MAX = 4
+NEIGHBOURS_MAX = 6  # asked on each interface
+
+
+class NotAsked(Exception):
+    """There is no daemon that could ask."""
+
+
+async def read(ground: Ground) -> tuple[Ear, ...]:
+    """Return what each LAN interface hears. Raises NotAsked, BusError."""
+    daemon = await ground.daemon()
+    if not daemon.on_bus or daemon.server_state != SERVER_RUNNING:
+        raise NotAsked("avahi-daemon does not run")
+    lan = [i for i in lan_interfaces(ground.interfaces) if i.multicast][:INTERFACES_MAX]
+    if not lan:
+        return ()
+    async with contextlib.AsyncExitStack() as stack:
+        trials = {i.index: Trial(i) for i in lan}
+        if ground.system.is_root:
+            by_name = {i.name: trials[i.index] for i in lan}
+            for interface in lan:
+                with contextlib.suppress(OSError):  # a container's root may not
+                    stack.enter_context(Tap(interface.name, lambda n, out, d: by_name[n].see(out, d)))
+                    trials[interface.index].tapped = True
+        avahi = await stack.enter_async_context(connect())
+        await _ask_around(avahi, trials, ground)
+        await asyncio.gather(*(trial.look_for_life() for trial in trials.values()))
+    return tuple(trial.ear() for trial in trials.values() if trial.states)
+
+
+class Trial:
+    """What is asked and seen on one interface."""
+
+    def __init__(self, interface: Interface) -> None:
+        self.interface = interface
+        self.own = {a.ip.partition("%")[0] for a in interface.addresses}
+        self.tapped = False
+        self.sent = False
+        self.seen: dict[str, None] = {}
+        self.replied: dict[str, None] = {}
+        self.states: dict[str, str] = {}  # address -> asked, answered, remembered
+        self.nodes: dict[str, None] = {}
+        self.alive: list[str] = []
+        self.waiting: list[str] = []  # whom to ask next
+        self._names: dict[str, str] = {}  # what was asked -> whom
+        self._replies: dict[str, asyncio.Event] = {}
+
+    def add(self, address: str, *, node: bool) -> None:
+        """Take note of a neighbour; nodes are asked first."""
+        known = address in self.states or address in self.waiting
+        if address in self.own or (not known and len(self.states) + len(self.waiting) >= NEIGHBOURS_MAX):
+            return
+        if node:
+            self.nodes[address] = None
+        if address not in self.states:
+            others = [a for a in self.waiting if a != address]
+            self.waiting = [address, *others] if node else [*others, address]
+
+    def see(self, outgoing: bool, datagram: Datagram) -> None:
+        """Take note of a packet at the card."""
+        if outgoing:
+            self.sent = self.sent or not datagram.message.response
+        elif datagram.source not in self.own:
+            if len(self.seen) < NEIGHBOURS_MAX or datagram.source in self.nodes:
+                self.seen[datagram.source] = None
+            if datagram.message.response:
+                told = (self._names.get(name) for name in datagram.message.told)
+                for address in filter(None, told):
+                    self.replied[address] = None
+                    self._reply_of(address).set()
+
+    def _reply_of(self, address: str) -> asyncio.Event:
+        return self._replies.setdefault(address, asyncio.Event())
+
+    @property
+    def heard(self) -> bool:
+        """Whether somebody's answer has come just now, and the daemon has it too."""
+        if not self.tapped:
+            return "answered" in self.states.values()
+        return any(self.states.get(a) != "asked" for a in self.replied)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether there is nothing left to learn."""
+        only_memories = not self.waiting and set(self.states.values()) == {"remembered"}
+        return self.heard or (only_memories and not self.tapped)
+
+    async def ask(self, avahi: Avahi, address: str) -> None:
+        """Have the daemon ask ``address`` for its name, and take note of all answers until cancelled."""
+        self.states[address] = "asked"
+        name = ipaddress.ip_address(address).reverse_pointer
+        self._names[name] = address
+        protocol = IPV4 if self.interface.ipv4 is not None else IPV6
+        question = ("iisqqu", self.interface.index, protocol, name)
+        with contextlib.suppress(BusError):
+            async with contextlib.AsyncExitStack() as stack:
+                if self.tapped:
+                    # alone, as the daemon would tell in the same packet which answer it knows already
+                    at_once = CLASS_IN | ANSWER_AT_ONCE
+                    await _open(avahi, stack, *question, at_once, TYPE_PTR, USE_MULTICAST)
+                    await self._reply_of(address).wait()
+                remote = await _open(avahi, stack, *question, CLASS_IN, TYPE_PTR, USE_MULTICAST)
+                while True:
+                    signal = await remote.next_signal()
+                    if signal.member == "ItemNew" and self.states[address] == "asked":
+                        cached = bool(signal.body[6] & RESULT_CACHED) and not self.tapped
+                        self.states[address] = "remembered" if cached else "answered"
+
+    async def look_for_life(self) -> None:
+        """Find out which of the silent nodes answer otherwise."""
+        silent = [a for a in self.nodes if a in self.states and a not in self.replied]
+        silent = [a for a in silent if self.states[a] == "asked"]
+        if self.heard or not silent:
+            return
+        zone = f"%{self.interface.name}"
+        answers = await asyncio.gather(
+            *(probe(a + zone if a.startswith("fe80:") else a, DEFAULT_PORT, ALIVE_S) for a in silent)
+        )
+        self.alive = [a for a, answer in zip(silent, answers, strict=True) if answer]
+
+    def ear(self) -> Ear:
+        """Return what came of it."""
+
+        def those(state: str) -> tuple[str, ...]:
+            return tuple(a for a, s in self.states.items() if s == state)
+
+        return Ear(
+            self.interface.name,
+            tuple(self.states),
+            tuple(a for a in self.nodes if a in self.states),
+            those("answered"),
+            those("remembered"),
+            tuple(self.alive),
+            self.sent if self.tapped else None,
+            tuple(self.replied) if self.tapped else None,
+            tuple(self.seen) if self.tapped else None,
+        )
+
+
+async def _ask_around(avahi: Avahi, trials: dict[int, Trial], ground: Ground) -> None:
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    for address in ground.wanted_peers:
+        _add(address, trials, node=True)
+    for address in read_neighbours(ground.system):
+        _add(address, trials, node=False)
+    tasks = [loop.create_task(_learn_nodes(avahi, trials))]
+    tasks += [loop.create_task(_ask_in_turn(avahi, trial)) for trial in trials.values()]
+    try:
+        while not _is_enough(trials.values()):
+            patience = SILENCE_S if any(t.nodes and not t.heard for t in trials.values()) else NOBODY_S
+            if loop.time() > start + patience:
+                break
+            await asyncio.sleep(LOOK_AGAIN_S)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _is_enough(trials: Iterable[Trial]) -> bool:
+    """Tell whether every interface with neighbours has heard one."""
+    asking = [t for t in trials if t.states or t.waiting]
+    return bool(asking) and all(t.is_settled for t in asking)
+
+
+async def _ask_in_turn(avahi: Avahi, trial: Trial) -> None:
+    """Ask one neighbour; where that one is silent, all others at once."""
+    await asyncio.sleep(RECALL_S)
+    asking: list[asyncio.Task[None]] = []
+    try:
+        while not trial.heard:
+            first = 1 if not trial.states else NEIGHBOURS_MAX
+            now, trial.waiting = trial.waiting[:first], trial.waiting[first:]
+            asking += [asyncio.ensure_future(trial.ask(avahi, address)) for address in now]
+            await asyncio.sleep(ANSWER_S if now else LOOK_AGAIN_S)
+        await asyncio.sleep(WITHIN_S)  # until cancelled: what was asked is still listened to
+    finally:
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+
+
+async def _learn_nodes(avahi: Avahi, trials: dict[int, Trial]) -> None:
+    """Take note of the nodes that Avahi lists, remembered ones and those that answer now."""
+    async with Browser(avahi, NODE_SERVICE, prefer=list(trials)) as browser:
+        async for event in browser:
+            if isinstance(event, Appeared) and not event.service.own:
+                trial = trials.get(event.service.interface)
+                if trial is not None:
+                    trial.add(event.service.address, node=True)
+
+
+async def _open(avahi: Avahi, stack: contextlib.AsyncExitStack, *question: str | int) -> Remote:
+    """Begin to browse for a record."""
+    try:
+        remote = await stack.enter_async_context(
+            avahi.make("RecordBrowser", "RecordBrowserPrepare", *question, server="Server2")  # type: ignore[arg-type]
+        )
+    except AvahiCallFailed as error:
+        if error.name != UNKNOWN_METHOD:
+            raise
+        # Avahi before 0.8 has no Server2
+        return await stack.enter_async_context(avahi.make("RecordBrowser", "RecordBrowserNew", *question))  # type: ignore[arg-type]
+    await remote.call("Start")
+    return remote
+
+
+def _add(address: str, trials: dict[int, Trial], *, node: bool) -> None:
+    interface = interface_of(address, [t.interface for t in trials.values()])
+    if interface is not None:
+        trials[interface.index].add(address, node=node)
+
+
+def read_neighbours(system: System) -> list[str]:
+    """Return the addresses that this machine has talked to lately."""
+    return parse_arp((system.read("/proc/net/arp").content or b"").decode("ascii", "replace"))
+
+
+def parse_arp(text: str) -> list[str]:
+    """Return the addresses of /proc/net/arp (proc(5)) that have answered: flag 2, ATF_COM."""
+    found = []
+    for line in text.splitlines()[1:]:
+        words = line.split()
+        if len(words) > 3 and words[2].startswith("0x") and int(words[2], 16) & 2:
+            found.append(words[0])
+    return found

@@ -1,0 +1,66 @@
+"""Deaf, mute and cut off are told apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from avahi_gpu.checks.registry import run_checks
+from avahi_gpu.model import Ear, Facts, Finding
+
+A, B = "10.77.0.2", "10.77.0.3"
+SILENT = Ear("eth0", (A, B), nodes=(A, B), alive=(A, B), sent=True, replied=(), seen=())
+
+
+def heard(facts: Facts, *ears: Ear) -> dict[str, Finding]:
+    return {f.id: f for f in run_checks(replace(facts, network=replace(facts.network, hearing=ears)))}
+
+
+@pytest.mark.parametrize(
+    ("ear", "words"),
+    [
+        (replace(SILENT, replied=(A,), seen=(A,)), "avahi-daemon does not get them"),
+        (replace(SILENT, sent=False), "do not leave eth0"),
+        (SILENT, "passes no multicast on"),
+        (replace(SILENT, seen=("10.77.0.9",)), "are not heard"),
+        (replace(SILENT, asked=(A,), nodes=(A,), alive=(A,)), "does not answer mDNS, though it is there"),
+        (replace(SILENT, sent=None, replied=None, seen=None), "no mDNS answer comes"),
+    ],
+)
+def test_each_has_a_sentence_of_its_own(ear: Ear, words: str, healthy: Facts) -> None:
+    found = heard(healthy, ear)
+
+    assert [id for id, f in found.items() if f.verdict == "error"] == ["AG207"]
+    assert words in found["AG207"].says
+    assert "gpu-node-2" in " ".join(found["AG207"].evidence) or ear.replied or ear.sent is False
+
+
+@pytest.mark.parametrize(
+    "ear",
+    [
+        replace(SILENT, alive=()),  # nodes that are off
+        Ear("eth0", ("10.77.0.254",), sent=True, replied=(), seen=()),  # a router that knows no mDNS
+    ],
+)
+def test_silence_of_those_who_may_well_be_silent_is_no_fault(ear: Ear, healthy: Facts) -> None:
+    found = heard(healthy, ear)
+
+    assert found["AG207"].verdict == "skip"
+    assert found["AG601"].verdict == "ok"
+
+
+def test_one_card_that_hears_is_enough(healthy: Facts) -> None:
+    good = replace(SILENT, answered=(A,), replied=(A,), alive=())
+
+    assert heard(healthy, replace(SILENT, interface="eth1"), good)["AG207"].verdict == "ok"
+
+
+def test_an_ordinary_user_is_told_what_the_daemon_remembers(healthy: Facts) -> None:
+    memory = Ear("eth0", (A,), remembered=(A,))
+
+    assert "two minutes" in heard(healthy, memory)["AG207"].evidence[0]
+
+
+def test_nobody_to_ask_is_no_fault(healthy: Facts) -> None:
+    assert heard(healthy)["AG207"].verdict == "skip"
