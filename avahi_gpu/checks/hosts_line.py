@@ -13,7 +13,14 @@ WANTED_MODULE = "mdns4_minimal"
 MUSL = frozenset({"alpine", "chimera", "openwrt"})  # their C library has no name service switch
 
 
-@check("AG101", slug="nsswitch-valid", area="names", says="nsswitch.conf is well-formed", setup=True)
+@check(
+    "AG101",
+    slug="nsswitch-valid",
+    area="names",
+    says="nsswitch.conf is well-formed",
+    needs=("AG100",),
+    setup=True,
+)
 def nsswitch_valid(facts: Facts) -> Outcome:
     """One malformed action makes glibc drop the whole file: users, groups and localhost with it."""
     state = facts.nsswitch

@@ -40,7 +40,9 @@ _WRITERS = {
 }
 
 
-@check("AG108", slug="dns-answers", area="names", says="no name server keeps look-ups waiting")
+@check(
+    "AG108", slug="dns-answers", area="names", says="no name server keeps look-ups waiting", needs=("AG100",)
+)
 def dns_answers(facts: Facts) -> Outcome:
     """glibc waits for a silent one at every look-up, of ``.local`` too; one that refuses costs nothing."""
     servers = facts.names.servers
@@ -71,7 +73,13 @@ def dns_answers(facts: Facts) -> Outcome:
     return error(says, [*evidence, limits], fix=_hurry(facts, conf), hint=_correct(facts))
 
 
-@check("AG109", slug="dns-leaves-local", area="names", says="no name server claims the domain local")
+@check(
+    "AG109",
+    slug="dns-leaves-local",
+    area="names",
+    says="no name server claims the domain local",
+    needs=("AG100",),
+)
 def dns_leaves_local(facts: Facts) -> Outcome:
     """nss-mdns leaves ``.local`` to DNS where a server is responsible for it (its README; util.c)."""
     servers = facts.names.servers

@@ -150,7 +150,13 @@ def local_names_not_hidden(facts: Facts) -> Outcome:
     )
 
 
-@check("AG324", slug="hosts-file-readable", area="host", says=f"glibc takes every line of {etc_hosts.PATH}")
+@check(
+    "AG324",
+    slug="hosts-file-readable",
+    area="host",
+    says=f"glibc takes every line of {etc_hosts.PATH}",
+    needs=("AG100",),
+)
 def hosts_file_readable(facts: Facts) -> Outcome:
     """glibc skips what does not begin with an address, in silence (hosts(5))."""
     state = facts.etc_hosts

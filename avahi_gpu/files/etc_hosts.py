@@ -6,10 +6,13 @@ import ipaddress
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 PATH = "/etc/hosts"
 MAPPED = "::ffff:"  # an IPv4 address in IPv6's clothes (RFC 4291 section 2.5.5.2)
+
+ADDRESSES_KEPT = 1024  # most lines of a long file have the same few
 
 _BLANKS = re.compile(r"[ \t\r\v\f]+")  # isspace(3) of the C locale; a no-break space is part of a name
 
@@ -18,7 +21,7 @@ _BLANKS = re.compile(r"[ \t\r\v\f]+")  # isspace(3) of the C locale; a no-break 
 OwnNameKind = Literal["lan", "loopback", "missing", "foreign"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # a list of blocked names has a hundred thousand
 class HostEntry:
     """One line: an address and the names it is given."""
 
@@ -57,20 +60,42 @@ def is_loopback(address: str) -> bool:
 
 def parse(text: str) -> tuple[HostEntry, ...]:
     """Return the lines that glibc uses; it skips what does not start with an address (hosts(5))."""
-    return tuple(entry for line in enumerate(text.split("\n"), 1) if (entry := read_line(*line)) is not None)
+    return _read(text)[0]
+
+
+@lru_cache(maxsize=2)  # the checks ask one by one for the same text
+def _read(text: str) -> tuple[tuple[HostEntry, ...], tuple[tuple[int, str], ...]]:
+    """Return the lines that glibc uses, and number and words of those that it skips."""
+    entries: list[HostEntry] = []
+    skipped: list[tuple[int, str]] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not (words := words_of(line)):
+            continue
+        entry = _entry(number, words)
+        if entry is not None:
+            entries.append(entry)
+        else:
+            skipped.append((number, " ".join(words)))
+    return tuple(entries), tuple(skipped)
 
 
 def read_line(number: int, line: str) -> HostEntry | None:
     """Return what glibc makes of a line, None where that is nothing (nss/nss_files/files-hosts.c)."""
-    address, *names = words_of(line) or [""]
-    return HostEntry(number, plain(address), tuple(names)) if names and is_address(address) else None
+    return _entry(number, words_of(line))
+
+
+def _entry(number: int, words: Sequence[str]) -> HostEntry | None:
+    if len(words) < 2 or not is_address(words[0]):
+        return None
+    return HostEntry(number, plain(words[0]), tuple(words[1:]))
 
 
 def words_of(line: str) -> list[str]:
     """Return the words of a line before its comment."""
-    return [word for word in _BLANKS.split(re.split("[#\0]", line, maxsplit=1)[0]) if word]
+    return [word for word in _BLANKS.split(line.partition("#")[0].partition("\0")[0]) if word]
 
 
+@lru_cache(maxsize=ADDRESSES_KEPT)
 def is_address(word: str) -> bool:
     """Whether inet_pton(3) takes the word: no zone, no leading zeros, four numbers."""
     try:
@@ -80,6 +105,7 @@ def is_address(word: str) -> bool:
     return "%" not in word
 
 
+@lru_cache(maxsize=ADDRESSES_KEPT)
 def plain(address: str) -> str:
     """Return an address as it is written usually: one that is mapped into IPv6 is an IPv4 address."""
     value = ipaddress.ip_address(address)
@@ -89,15 +115,13 @@ def plain(address: str) -> str:
 
 def find_malformed(text: str) -> tuple[tuple[int, str], ...]:
     """Return number and words of the lines that are meant to say something and that glibc skips."""
-    lines = enumerate(text.split("\n"), 1)
-    return tuple(
-        (n, " ".join(words)) for n, line in lines if (words := words_of(line)) and not read_line(n, line)
-    )
+    return _read(text)[1]
 
 
 def find(entries: Sequence[HostEntry], name: str) -> tuple[HostEntry, ...]:
     """Return the entries for ``name`` in the file's order, capitals aside; glibc answers with all."""
-    return tuple(entry for entry in entries if name.lower() in (known.lower() for known in entry.names))
+    wanted = name.lower()
+    return tuple(entry for entry in entries if any(known.lower() == wanted for known in entry.names))
 
 
 def judge_own_name(text: str, hostname: str, addresses: Collection[str] | None = None) -> OwnName:

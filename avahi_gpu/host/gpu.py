@@ -11,6 +11,7 @@ import json
 import queue
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,8 @@ def find_python(system: System, python: str) -> str:
             f"there is no Python {python or repr(python)}",
             "give the path of one: --python ~/venv/bin/python, for example",
         )
-    if system.run([path, "-c", "import importlib.metadata"], TRY_S).returncode not in (0, None):
+    trial = system.until(time.monotonic() + TRY_S)
+    if trial.run([path, "-c", "import importlib.metadata"], TRY_S).returncode not in (0, None):
         raise Misuse(f"{python} is not a Python that runs", "try it: " + path + " --version")
     return path
 

@@ -16,6 +16,7 @@ from typing import IO
 
 MAX_OUTPUT_BYTES = 1 << 20  # of each stream; what is beyond is read and dropped
 GRACE_S = 3.0  # between asking a group to end and ending it: a package manager needs a moment to unlock
+QUICK_GRACE_S = 0.2  # for what only reads: it has nothing to put in order
 LEFT_OVER_S = 0.2  # how long we go on reading once the program has ended but something holds its output open
 _running: set[subprocess.Popen[bytes]] = set()  # what we wait for now, some of it in threads left behind
 
@@ -55,10 +56,12 @@ def run_process(
     input: bytes | None,
     *,
     leaves_children: bool = False,
+    grace_s: float = GRACE_S,
 ) -> Completed:
     """Run ``argv`` from ``/`` in a session of its own; see ``System.run`` for the promises.
 
-    ``leaves_children``: output goes to a file, so that a daemon that stays behind holds no pipe.
+    ``leaves_children``: output goes to a file, so that a daemon that stays behind holds no pipe. ``grace_s``:
+    between asking it to end at the deadline and ending it.
     """
     started = time.monotonic()
     with contextlib.ExitStack() as stack:
@@ -94,7 +97,7 @@ def run_process(
             raise
         in_time = process.returncode is not None
         if not in_time:
-            _end(process)
+            _end(process, grace_s)
         _running.discard(process)
         elapsed_s = time.monotonic() - started
         texts = [part.decode("utf-8", "replace") for part in output]
@@ -149,9 +152,9 @@ def _end_all() -> None:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], grace_s: float = GRACE_S) -> None:
     """End the whole group: asked first, then made to."""
-    for number, patience_s in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, None)):
+    for number, patience_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, None)):
         # the leader's id stays the group's while any of the group lives, so this hits nobody else
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)

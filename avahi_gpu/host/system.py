@@ -17,8 +17,8 @@ from pathlib import Path, PurePath, PurePosixPath
 
 from avahi_gpu.errors import ChangeFailed
 from avahi_gpu.host.atomic import Wanted, create, read_all, replace, sync_folder, temporary_of, write_all
-from avahi_gpu.host.process import Completed, run_process
-from avahi_gpu.model import FileState
+from avahi_gpu.host.process import GRACE_S, QUICK_GRACE_S, Completed, run_process
+from avahi_gpu.model import NOT_A_FILE, FileState
 
 MAX_FILE_BYTES = 4 << 20  # no configuration file is larger; what is larger is not what it is taken for
 MAX_LINKS = 40  # as the kernel's own limit (path_resolution(7))
@@ -36,7 +36,7 @@ class System:
     """A machine, or the tree of one under ``root``."""
 
     root: Path = field(default_factory=lambda: Path("/"))
-    ends_at: float | None = None  # on the monotonic clock: programs that run then are ended
+    ends_at: float | None = None  # on the monotonic clock: programs that run then only read, and are ended
 
     def until(self, ends_at: float) -> System:
         """Return the same machine, where no program that we run goes on beyond a time."""
@@ -79,7 +79,7 @@ class System:
             owner = (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid)
             writable = self._writable(path)
             if not stat.S_ISREG(status.st_mode):
-                return FileState(path, None, *owner, link_target, writable, "not a regular file")
+                return FileState(path, None, *owner, link_target, writable, NOT_A_FILE)
             content = read_all(handle, limit + 1)
             changed = status.st_mtime_ns / 1e9
         except OSError as fault:
@@ -276,7 +276,9 @@ class System:
         ``LC_ALL=C``; nothing on its stdin but ``input``; ``env`` is added to our environment. After
         ``timeout_s`` the whole group is ended and ``returncode`` is None. 127: there is no such program.
         """
-        return run_process(argv, min(timeout_s, self.left_s()), self._environment(env), input)
+        grace_s = GRACE_S if self.ends_at is None else QUICK_GRACE_S
+        limit_s = min(timeout_s, self.left_s())
+        return run_process(argv, limit_s, self._environment(env), input, grace_s=grace_s)
 
     def start_daemon(self, argv: Sequence[str], timeout_s: float = DAEMON_START_S) -> Completed:
         """Run a program that starts a daemon and returns (``avahi-daemon --daemonize``, ``systemctl start``).

@@ -37,7 +37,7 @@ from avahi_gpu.model.machine import (
     Facts,
     PeerFacts,
 )
-from avahi_gpu.model.machine_file import FileState
+from avahi_gpu.model.machine_file import NOT_A_FILE, FileState
 from avahi_gpu.model.naming import (
     AvahiAnswer,
     Lookup,
@@ -94,6 +94,7 @@ __all__ = [
     "JOB_SERVICE",
     "LOOPBACK_INDEX",
     "NODE_SERVICE",
+    "NOT_A_FILE",
     "SERVICE_FILE",
     "STATE_FOLDER",
     "TORCH_AT_LEAST",

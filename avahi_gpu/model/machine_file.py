@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+NOT_A_FILE = "not a regular file"  # but a folder, a pipe, a device
+
 
 @dataclass(frozen=True)
 class FileState:

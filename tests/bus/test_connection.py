@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -417,3 +417,48 @@ def test_a_daemon_that_appears_later_is_noticed(private_bus: PrivateBus) -> None
                 await asyncio.wait_for(waiting, AT_ONCE_S)
 
     run(scenario())
+
+
+async def connect_to(path: Path) -> None:
+    async with connect(f"unix:path={path}", need_avahi=False):
+        pass
+
+
+def test_a_bus_that_takes_no_more_connections_is_told_and_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a dbus-daemon that is stopped: the kernel queues some, the next connect would wait for ever."""
+    monkeypatch.setattr(bus_module, "CONNECT_TIMEOUT_S", 0.2)
+    path = tmp_path / "socket"
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+        listener.bind(str(path))
+        listener.listen(0)
+        queued = stack.enter_context(socket.socket(socket.AF_UNIX))
+        queued.connect(str(path))
+
+        with pytest.raises(BusUnavailable, match="accepts no connection"):
+            asyncio.run(connect_to(path))
+
+
+def test_a_bus_that_was_only_busy_is_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bus_module, "CONNECT_TIMEOUT_S", 5.0)
+    path = tmp_path / "socket"
+
+    async def relieve(listener: socket.socket) -> None:
+        await asyncio.sleep(0.2)
+        for _ in range(2):
+            accepted, _ = listener.accept()
+            accepted.close()
+
+    async def both(listener: socket.socket) -> None:
+        with pytest.raises(BusUnavailable, match="closed the connection"):
+            await asyncio.gather(connect_to(path), asyncio.to_thread(asyncio.run, relieve(listener)))
+
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+        listener.bind(str(path))
+        listener.listen(0)
+        stack.enter_context(socket.socket(socket.AF_UNIX)).connect(str(path))
+
+        asyncio.run(both(listener))

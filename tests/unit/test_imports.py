@@ -27,7 +27,7 @@ NEVER = {
     "concurrent.futures.process": "pools of processes",
 }
 # of these the doctor has need; the mere entry point has not
-LATER = ("asyncio", "dbus_next", "jinja2", "msgspec", "rich.console", "pyroute2", "typer")
+LATER = ("asyncio", "dbus_next", "jinja2", "rich.console", "pyroute2", "typer")
 
 _ASK = """
 import json, sys
@@ -77,4 +77,4 @@ def test_the_lan_is_asked_before_what_is_not_needed_for_that_is_loaded() -> None
     """Its answers take 0.2 s and more: they come while the rest is being loaded."""
     modules = loaded("import avahi_gpu.cli.program, avahi_gpu.cli.doctor")
 
-    assert modules & {*NEVER, "jinja2", "msgspec", "rich.console", "pyroute2"} == set()
+    assert modules & {*NEVER, "jinja2", "rich.console", "pyroute2"} == set()

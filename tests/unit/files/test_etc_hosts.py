@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from avahi_gpu.files.etc_hosts import find, find_pinned, find_stale, judge_own_name, loopback_trap, parse
+from avahi_gpu.files.etc_hosts import (
+    find,
+    find_malformed,
+    find_pinned,
+    find_stale,
+    judge_own_name,
+    loopback_trap,
+    parse,
+)
 
 DEBIAN = "127.0.0.1\tlocalhost\n127.0.1.1\tgpu-node-1\n\n::1 localhost ip6-localhost\n"
 
@@ -82,3 +92,16 @@ def test_any_text_is_read(text: str) -> None:
         assert entry.names
     judge_own_name(text, "a", [])
     find_pinned(text)
+
+
+def test_a_list_of_a_hundred_thousand_blocked_names_is_read_once() -> None:
+    text = (
+        "127.0.0.1 localhost\n" + "".join(f"0.0.0.0 ads{n}.example\n" for n in range(100_000)) + "bad line\n"
+    )
+    began = time.monotonic()
+
+    for _ in range(20):
+        assert len(parse(text)) == 100_001
+        assert find_malformed(text) == ((100_002, "bad line"),)
+
+    assert time.monotonic() - began < 20  # 0.3 s on an idle machine; once a question would be 60 times that
