@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-from rich.console import Console
+from typing import TYPE_CHECKING, Any
 
 from avahi_gpu.model import Story, StoryStep
 from avahi_gpu.render.text import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 LINE_MAX = 300  # characters of one line that holds words from outside
 _ANSWERS = {True: "answers", False: "does not answer", None: "cannot be asked from here"}
