@@ -72,8 +72,11 @@ def clocks_agree(view: ClusterView) -> Outcome:
     wrong = [(n, s) for n, s in told if abs(s - middle) - n.clock_error_s > CLOCK_S]
     lines = [f"{n.name}: {s - middle:+.3f} s, give or take {n.clock_error_s:.3f} s" for n, s in told]
     if wrong:
+        names = join(n.name for n, _ in wrong)
         return warn(
-            f"the clock of {join(n.name for n, _ in wrong)} is off",
+            f"the clock of {names} is off"
+            if len(told) > 2
+            else f"the clocks of {join(n.name for n, _ in told)} differ",
             lines,
             hint="let NTP set it: timedatectl set-ntp true, or chronyd",
         )

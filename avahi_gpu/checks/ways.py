@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from avahi_gpu.checks.outcome import Outcome, error, ok, skip, unknown
 from avahi_gpu.checks.survey import asked_nodes, cut, join, survey_check
-from avahi_gpu.model import ClusterView, Passage, PortTrial
+from avahi_gpu.model import ClusterView, Passage, PortTrial, SurveyedNode
 
 PORTS_OF_JOBS = "29400-29419, 29500-29999 and 32768-60999"
 PURPOSES = {
@@ -103,7 +103,7 @@ def addresses_on_link(view: ClusterView) -> Outcome:
         away += [
             f"{one.name} ({shown}) has no subnet with {other.name} at {other.address}"
             for other in nodes
-            if other is not one and not any(ipaddress.ip_address(other.address) in s for s in subnets)
+            if other is not one and not _shares(other, subnets)
         ]
     if away:
         return error(
@@ -155,3 +155,9 @@ def _lost_name(passage: Passage) -> str:
         if trial.ok is False
     ]
     return ", ".join(parts)
+
+
+def _shares(node: SurveyedNode, subnets: Iterable[ipaddress.IPv4Network | ipaddress.IPv6Network]) -> bool:
+    """Return whether a node has an address in one of these subnets."""
+    own = {node.address, *(a.ip for n in node.networks for a in n.addresses)}
+    return any(ipaddress.ip_address(ip) in subnet for ip in own for subnet in subnets)

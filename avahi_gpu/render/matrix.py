@@ -11,7 +11,7 @@ from avahi_gpu.model import ClusterView, Passage, SurveyedNode, Trial
 from avahi_gpu.render.table import align
 from avahi_gpu.render.text import printable
 
-NAME_MAX = 24  # cells of a name: with ten columns of five the table still fits into 80
+WIDTH = 80  # cells of a terminal; a column takes six, a number three
 WORDS = {
     "ok": "ok",
     "names": "name",
@@ -44,9 +44,10 @@ def show_matrix(view: ClusterView, out: Console) -> None:
         return
     states = states_of(view)
     rows = [["from \\ to", *(str(n) for n, _ in enumerate(view.nodes, 1))]]
+    width = max(8, WIDTH - 3 - 6 * len(view.nodes))
     for number, node in enumerate(view.nodes, 1):
         cells = ["-" if node is other else WORDS[states[node.name, other.name]] for other in view.nodes]
-        rows.append([f"{number} {printable(node.name, NAME_MAX)}", *cells])
+        rows.append([f"{number} {shorten(printable(node.name), width)}", *cells])
     header, *lines = align(rows)
     out.print(Text(header, style="bold"))
     for node, line in zip(view.nodes, lines, strict=True):
@@ -58,6 +59,11 @@ def show_matrix(view: ClusterView, out: Console) -> None:
     if view.elsewhere:
         out.print(f"of another cluster, and left alone: {printable(', '.join(view.elsewhere))}")
     out.print("")
+
+
+def shorten(name: str, width: int) -> str:
+    """Return a name that takes at most ``width`` characters."""
+    return name if len(name) <= width else name[: width - 1] + "…"
 
 
 def states_of(view: ClusterView) -> dict[tuple[str, str], str]:

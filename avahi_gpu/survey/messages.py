@@ -20,8 +20,8 @@ import msgspec
 from avahi_gpu.errors import MalformedInput
 
 PROTOCOL = 1
-LINE_MAX = 64 * 1024  # bytes; the answers about 63 nodes stay below 48 KiB
-NODES_MAX = 64
+LINE_MAX = 64 * 1024  # bytes; what ten words of 160 characters say of each of 31 others stays below it
+NODES_MAX = 32  # more than the ten that this is made for
 PORTS_MAX = 6  # of one node, in one order
 NETWORKS_MAX = 16
 ADDRESSES_MAX = 16  # of one network

@@ -220,7 +220,7 @@ async def _open_ears(entry: Entry, ears: Ears) -> None:
         answer = await entry.met.ask(m.Listen(asked, LISTEN_S), ANSWER_S)
     if isinstance(answer, m.Listening):
         entry.ports = tuple(
-            (opened.port, purpose, True)
+            (opened.port, purpose, not opened.words)  # of another program's we know too little
             for opened, (_, purpose) in zip(answer.ports, ASKED, strict=False)
             if opened.listens and opened.port
         )
@@ -231,9 +231,9 @@ async def _try_others(entry: Entry, entries: Sequence[Entry], here: Station) -> 
     others = [e for e in entries if e is not entry and e.node.address]
     targets = tuple(
         m.Target(
-            e.node.address,
+            address_for(entry.node, e.node),
             e.node.host if e.node.host.endswith(f".{DOMAIN}") else "",
-            _frame(entry.node, e.node),
+            _frame(entry.node, e.node, address_for(entry.node, e.node)),
             tuple(port for port, _, _ in e.ports),
         )
         for e in others
@@ -253,10 +253,17 @@ def _own_end(entries: Sequence[Entry]) -> str:
     return next((e.met.line.here for e in entries if e.met is not None), "")
 
 
-def _frame(source: SurveyedNode, target: SurveyedNode) -> int:
+def address_for(source: SurveyedNode, target: SurveyedNode) -> str:
+    """Return the address by which one node is to reach another: ours, unless it is on no such network."""
+    others = (a.ip for n in target.networks for a in n.addresses)
+    near = (ip for ip in (target.address, *others) if any(_is_in(ip, n) for n in source.networks))
+    return next(near, target.address)
+
+
+def _frame(source: SurveyedNode, target: SurveyedNode, address: str) -> int:
     """Return the size of the largest packet that both ends take, 0 where one of them did not tell."""
-    there = mtu_of(target, target.address)
-    on_the_way = [n.mtu for n in source.networks if _is_in(target.address, n)]
+    there = mtu_of(target, address)
+    on_the_way = [n.mtu for n in source.networks if _is_in(address, n)]
     return min(there, min(on_the_way, default=0))
 
 

@@ -95,15 +95,23 @@ class Ears:
         self._timer: asyncio.TimerHandle | None = None
 
     async def open(self, address: str, asked: Sequence[int], seconds: float) -> m.Listening:
-        """Listen on these ports of ``address`` in place of earlier ones; 0 stands for any free one."""
+        """Listen on these ports in place of earlier ones; 0 stands for any free one.
+
+        On all addresses of the family of ``address``, else on it alone where another program has the port on
+        a different one.
+        """
         self.close()
         opened = [await self._open(address, port) for port in asked]
         self._timer = asyncio.get_running_loop().call_later(seconds, self.close)
         return m.Listening(tuple(opened))
 
     async def _open(self, address: str, port: int) -> m.Opened:
+        everywhere = "::" if ":" in address else "0.0.0.0"
         try:
-            server = await asyncio.start_server(_hang_up, address, port, backlog=HELD_MAX)
+            try:
+                server = await asyncio.start_server(_hang_up, everywhere, port, backlog=HELD_MAX)
+            except OSError:
+                server = await asyncio.start_server(_hang_up, address, port, backlog=HELD_MAX)
         except OSError as fault:
             if fault.errno == errno.EADDRINUSE:
                 return m.Opened(port, port, True, "another program listens there")
