@@ -15,7 +15,7 @@ from avahi_gpu.errors import ChangeFailed, Misuse
 from avahi_gpu.host.facts import gather_facts
 from avahi_gpu.host.gpu import find_python
 from avahi_gpu.host.system import System
-from avahi_gpu.model import ClusterView, Facts
+from avahi_gpu.model import ClusterView, Facts, Finding
 from avahi_gpu.render.findings import show_findings
 from avahi_gpu.render.matrix import show_matrix, view_data
 from avahi_gpu.render.text import console, printable
@@ -24,7 +24,8 @@ from avahi_gpu.result import Result
 WAIT_MAX_S = 45.0  # a doctor keeps its time for one asker no longer
 SERVE_MAX_S = 3600.0  # nobody leaves it running for ever
 # of one node alone, and answered better where all of them are asked
-SUPERSEDED = ("AG605", "AG606", "AG607")
+SUPERSEDED = ("AG605", "AG606", "AG607", "AG611", "AG612", "AG614")
+OWN_FIREWALL = "AG206"  # an error of it says why the others do not reach this machine
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,7 @@ def survey_cluster(system: System, order: Order, asked: Round) -> Result:
     python = find_python(system, order.python) if order.python is not None else None
     facts, view = asyncio.run(_read(system, order, asked, python))
     facts = with_view(restrict_peers(facts, order.peers), view)
-    ignore = order.ignore if order.only else (*order.ignore, *SUPERSEDED)
-    findings = run_checks(facts, order.only, ignore)
+    findings = judge(facts, order)
     show_matrix(view, order.out)
     show_findings(findings, order.out, whole=order.verbose or bool(order.only))
     if asked.picture is not None:
@@ -55,6 +55,20 @@ def survey_cluster(system: System, order: Order, asked: Round) -> Result:
         order.out.print(f"picture: {printable(asked.picture)}")
     result = conclude(system, order, facts, findings)
     return replace(result, data={**result.data, **view_data(view)})
+
+
+def judge(facts: Facts, order: Order) -> list[Finding]:
+    """Ask what is asked for, of this machine and of all; one cause gives one error."""
+    view = facts.view
+    assert view is not None
+    met = any(n.asked and not n.own for n in view.nodes)
+    ignore = (*order.ignore, *SUPERSEDED) if met and not order.only else order.ignore
+    findings = run_checks(facts, order.only, ignore)
+    if not any(f.id == OWN_FIREWALL and f.verdict == "error" for f in findings):
+        return findings
+    own = {n.name for n in view.nodes if n.own}
+    rest = tuple(p for p in view.passages if p.target not in own)
+    return run_checks(replace(facts, view=replace(view, passages=rest)), order.only, ignore)
 
 
 def with_view(facts: Facts, view: ClusterView) -> Facts:
