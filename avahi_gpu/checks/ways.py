@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Sequence
 
-from avahi_gpu.checks.outcome import Outcome, error, ok, skip, unknown
+from avahi_gpu.checks.outcome import Outcome, error, ok, skip, unknown, warn
 from avahi_gpu.checks.survey import asked_nodes, cut, join, survey_check
 from avahi_gpu.model import ClusterView, Passage, PortTrial, SurveyedNode
 
@@ -59,11 +59,14 @@ def nodes_resolve_each_other(view: ClusterView) -> Outcome:
     lost = [p for p in tried if p.state != "blocked" and False in (p.glibc.ok, p.avahi.ok)]
     if lost:
         sources = list(dict.fromkeys(p.source for p in lost))
-        return error(
-            f"on {join(sources)} not every node's name resolves",
-            cut(f"{_way(p)}: {_lost_name(p)}" for p in lost),
-            hint=f"run `avahi-gpu doctor` on {join(sources)}",
-        )
+        says = f"on {join(sources)} not every node's name resolves"
+        lines = cut(f"{_way(p)}: {_lost_name(p)}" for p in lost)
+        hint = f"run `avahi-gpu doctor` on {join(sources)}"
+        # the usual modules of glibc for mDNS ask for IPv4 alone: in a LAN without it all else works
+        six = {n.name for n in view.nodes if ":" in n.address}
+        if all(p.target in six and p.avahi.ok for p in lost):
+            return warn(says, lines, hint=f"put mdns_minimal in the place of mdns4_minimal; {hint}")
+        return error(says, lines, hint=hint)
     if not any(p.glibc.ok or p.avahi.ok for p in tried):
         return skip("no other node could look up a name")
     return ok()

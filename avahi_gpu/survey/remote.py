@@ -21,8 +21,8 @@ SSH_FAILED = 255  # ssh(1): its own faults
 
 # what OpenSSH says in the C locale -> what that means; the first that fits
 _SAYINGS = (
-    ("host key verification failed", "ssh does not know its host key: `ssh {host}` once, and compare it"),
     ("identification has changed", "its host key is another than before: find out why, then ssh-keygen -R"),
+    ("host key verification failed", "ssh does not know its host key: `ssh {host}` once, and compare it"),
     ("permission denied", "ssh is not let in without a password: `ssh-copy-id {host}`"),
     ("too many authentication failures", "ssh offers too many keys: name one in ~/.ssh/config"),
     ("connection refused", "no ssh server listens there"),

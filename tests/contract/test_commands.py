@@ -78,7 +78,43 @@ TRACE = {
     "answers": [{"address": str, "alive": (True, False, None)}],
     "says": str,
 }
+TRIAL = {"ok": (True, False, None), "words": str, "took_s": float}
+NODE = {
+    "name": str,
+    "host": str,
+    "address": (str, None),
+    "self": bool,
+    "asked": bool,
+    "why": str,
+    "id": str,
+    "hostname": str,
+    "mtu": (int, None),
+    "gpus": int,
+    "gpu": str,
+    "clock_s": (float, None),
+    "clock_error_s": float,
+    "versions": VERSIONS,
+}
+WAY = {
+    "from": str,
+    "to": str,
+    "state": ("ok", "names", "frames", "ports", "blocked", "unknown"),
+    "glibc": TRIAL,
+    "avahi": TRIAL,
+    "ping": TRIAL,
+    "full_frame": TRIAL,
+    "tcp": [
+        {
+            "port": int,
+            "purpose": ("control", "store", "workers", "high", "doctor"),
+            "ok": (True, False, None),
+            "words": str,
+        }
+    ],
+}
 DATA: dict[str, Any] = {
+    "doctor --cluster": {"findings": [FINDING], "trace": [TRACE], "nodes": [NODE], "matrix": [WAY]},
+    "doctor --serve": {"served": int},
     "doctor": {"findings": [FINDING], "trace": [TRACE]},
     "peers": {"peers": [PEER]},
     "setup": {"changes": [CHANGE], "changed": bool},
@@ -98,13 +134,15 @@ def envelope_of(command: str, data: Any) -> dict[str, Any]:
     }
 
 
-def ask(host: Host, *arguments: str, before: tuple[str, ...] = ()) -> dict[str, Any]:
+def ask(
+    host: Host, *arguments: str, before: tuple[str, ...] = (), shape: str | None = None
+) -> dict[str, Any]:
     """Run a command with ``--json`` and hold its output to the promise."""
     done = host.run([*before, "avahi-gpu", *arguments, "--json"], timeout=90)
     assert "Traceback" not in done.stderr, done.stderr
     assert done.stdout.endswith("}\n") and done.stdout.count("\n") == 1, done.stdout
     envelope: dict[str, Any] = json.loads(done.stdout)
-    assert mismatch(envelope, envelope_of(arguments[0], DATA[arguments[0]])) == ""
+    assert mismatch(envelope, envelope_of(arguments[0], DATA[shape or arguments[0]])) == ""
     assert envelope["exit_code"] == done.returncode
     assert envelope["status"] == "ok" or envelope["exit_code"] != 0 or envelope["errors"]
     return envelope
@@ -161,6 +199,34 @@ def test_doctor_of_a_machine_that_is_no_node_has_fixes(lab: Cluster) -> None:
     assert (told["status"], told["exit_code"]) == ("partial", 1)
     fixes = [f["fix"] for f in told["data"]["findings"] if f["verdict"] == "error"]
     assert fixes and any(fix["commands"] for fix in fixes)
+
+
+def test_doctor_of_all_nodes(lab: Cluster) -> None:
+    serving = lab[1].follow(["avahi-gpu", "doctor", "--serve", "30", "--json", "--peers", lab[0].address])
+    peers = ("--peers", lab[1].address)
+    for _ in range(10):  # the other one says nothing under --json until it ends
+        told = ask(lab[0], "doctor", "--cluster", "--wait", "3", *peers, shape="doctor --cluster")
+        if told["data"]["nodes"][1]["asked"]:
+            break
+    serving.end()
+
+    assert [n["self"] for n in told["data"]["nodes"]] == [True, False]
+    assert {(w["from"], w["to"]) for w in told["data"]["matrix"]} == {
+        ("gpu-node-1", "gpu-node-2"),
+        ("gpu-node-2", "gpu-node-1"),
+    }
+    assert {t["purpose"] for w in told["data"]["matrix"] for t in w["tcp"]} == {
+        "control",
+        "store",
+        "workers",
+        "high",
+    }
+
+
+def test_doctor_that_answers_ends_with_an_object(lab: Cluster) -> None:
+    told = ask(lab[0], "doctor", "--serve", "0.5", shape="doctor --serve")
+
+    assert (told["status"], told["exit_code"], told["data"]) == ("ok", 0, {"served": 0})
 
 
 def test_peers_of_a_node(lab: Cluster) -> None:
@@ -239,6 +305,14 @@ def test_who_is_not_root_is_told_so(arguments: tuple[str, ...], lab: Cluster) ->
         ("doctor", "--only", "AG999"),
         ("doctor", "--python", ""),
         ("doctor", "--fix"),
+        ("doctor", "--cluster", "--fix", "--yes"),
+        ("doctor", "--cluster", "--wait", "0"),
+        ("doctor", "--cluster", "--peers", "a b"),
+        ("doctor", "--cluster", "--serve", "5"),
+        ("doctor", "--serve", "0"),
+        ("doctor", "--serve", "nan"),
+        ("doctor", "--ssh"),
+        ("doctor", "--peers", "10.0.0.1"),
         ("peers", "--expect", "0"),
         ("peers", "--format", "nonsense"),
         ("peers", "--nonsense"),  # what the parser itself refuses
