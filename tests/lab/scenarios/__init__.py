@@ -8,6 +8,7 @@ from tests.lab.scenarios import (
     names,
     network,
     peers,
+    services,
     torch,
 )
 from tests.lab.scenarios.scenario import Scenario
@@ -18,5 +19,6 @@ ALL: tuple[Scenario, ...] = (
     *hosts.SCENARIOS,
     *torch.SCENARIOS,
     *daemon.SCENARIOS,
+    *services.SCENARIOS,
     *peers.SCENARIOS,
 )
