@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from avahi_gpu.checks.daemon_config import avahi_publishes
 from avahi_gpu.checks.network import usable_interfaces
 from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unread, warn
 from avahi_gpu.checks.own_name import lan_address
@@ -29,8 +30,9 @@ def endpoint_found(facts: Facts) -> Outcome:
     if not found:
         return ok()
     wrong = [(e, why) for e in found if (why := _unusable(facts, e))]
-    if any(e.host.lower().rstrip(".").endswith(".local") for e, _ in wrong) and not _avahi_runs(facts):
-        return skip("avahi-daemon does not run, and the endpoint is one of its names")
+    in_local = any(e.host.lower().rstrip(".").endswith(".local") for e, _ in wrong)
+    if in_local and not (_avahi_runs(facts) and avahi_publishes(facts).verdict != "error"):
+        return skip("avahi-daemon does not run, or says nothing, and the endpoint is one of its names")
     if wrong:
         endpoint, why = wrong[0]
         return error(

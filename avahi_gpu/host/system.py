@@ -174,7 +174,8 @@ class System:
 
         A symbolic link stays and its target is written. None keeps the mode and owner of an existing file; a
         new one gets 0644 and is ours. The whole second of the modification time always grows: avahi-daemon
-        loads a service file again only where it differs (static-services.c). The folder must be there.
+        loads a service file again only where it differs (static-services.c). The folder must be there. Other
+        names of the file (hard links) keep the old content: such a copy is a snapshot's more often than not.
         """
         try:
             real = self._locate(str(path))
