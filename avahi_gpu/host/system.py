@@ -30,6 +30,8 @@ ADMIN_FOLDERS = (
     "/sbin",
 )  # not on the PATH of a user: avahi-daemon lives there
 
+_TOP = Path("/")
+
 
 @dataclass(frozen=True)
 class System:
@@ -64,11 +66,10 @@ class System:
         path = str(path)
         link_target = None
         try:
-            real = self._locate(path)
-            if self._inside(path).is_symlink():
-                link_target = self._outside(real)
+            if self._is_link(path):
+                link_target = self._outside(self._locate(path))
             # O_NONBLOCK: a FIFO in a file's place must not hang us
-            handle = os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            handle = os.open(self._follow(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError as fault:
             error = fault.strerror or str(fault)
             return FileState(path, None, link_target=link_target, writable=self._writable(path), error=error)
@@ -125,14 +126,14 @@ class System:
     def list_folder(self, path: str | Path) -> tuple[str, ...]:
         """Return the names in a folder, sorted; () where there is none or it cannot be read."""
         try:
-            return tuple(sorted(entry.name for entry in self._locate(str(path)).iterdir()))
+            return tuple(sorted(os.listdir(self._follow(str(path)))))  # noqa: PTH208  thousands in /proc
         except OSError:
             return ()
 
     def read_link(self, path: str | Path) -> str:
         """Return what a symbolic link says, '' where it is none or cannot be read. Never raises."""
         try:
-            return str(self._inside(str(path)).readlink())
+            return os.readlink(path if self.is_whole else self._inside(str(path)))  # noqa: PTH115  as above
         except OSError:
             return ""
 
@@ -311,6 +312,18 @@ class System:
             return False
         return real.is_file() and os.access(real, os.X_OK)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is the machine itself, whose links the kernel follows on its own."""
+        return self.root == _TOP
+
+    def _follow(self, path: str) -> str | Path:
+        """Return what the kernel is to open for ``path``: to look at each folder ourselves takes long."""
+        return path if self.is_whole and path.startswith("/") else self._locate(path)
+
+    def _is_link(self, path: str) -> bool:
+        return Path(path).is_symlink() if self.is_whole else self._inside(path).is_symlink()
+
     def _inside(self, path: str) -> Path:
         """Return where ``path`` lies, links in its folders followed within the root, the last one not."""
         folder, name = os.path.split(os.path.normpath(path))
@@ -343,7 +356,7 @@ class System:
 
     def _writable(self, path: str) -> bool:
         try:
-            real = self._locate(path)
+            real = Path(path) if self.is_whole and Path(path).exists() else self._locate(path)
             while not real.exists() and real != real.parent:
                 real = real.parent
             if os.statvfs(real).f_flag & os.ST_RDONLY:
