@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from avahi_gpu.checks import fixes
 from avahi_gpu.checks.name_servers import dns_wait_s
 from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unknown, warn
 from avahi_gpu.checks.registry import check
@@ -121,7 +122,25 @@ def published_name(facts: Facts) -> Outcome:
     if published.lower() == kernel.lower():
         return ok(f"{published}.local")
     evidence = [f"host name: {kernel}", f"published: {published}.local"]
+    rival = facts.names.rival
+    if rival:
+        evidence.append(f"{kernel}.local is {rival}")
     if is_alternative(kernel, published):
+        if rival == "":
+            return error(
+                f"Avahi publishes this machine as {published}, though nobody else has the name {kernel}",
+                evidence,
+                fix=fixes.restart_avahi(facts),
+                hint="the conflict has passed, or Avahi took its own words for another machine's: a restart "
+                "heals it; where it comes back, look for a second mDNS program or a reflector",
+            )
+        if rival and rival in {a.ip for i in facts.interfaces for a in i.addresses}:
+            return error(
+                f"another program on this machine answers for {kernel}.local, so Avahi publishes {published}",
+                evidence,
+                hint="stop the other mDNS program, a container with its own Avahi or systemd-resolved say, "
+                "then restart avahi-daemon",
+            )
         return error(
             f"another machine on the LAN has the name {kernel}, so this one is published as {published}",
             evidence,

@@ -143,13 +143,16 @@ class _Reader:
             done, _ = await asyncio.wait({probe}, timeout=CARDS_AFTER_S)
             if done and probe.result():
                 return replace(peer, alive=True)
-            cards = await ask_cards(address, interface) if on_link and interface is not None else None
-            alive = await probe
+            alive, cards, elsewhere = await asyncio.gather(
+                probe,
+                ask_cards(address, interface) if on_link and interface is not None else _nobody_asked(),
+                self._elsewhere(service, interface),
+            )
         finally:
             probe.cancel()
         if alive:
             return replace(peer, alive=True)
-        return replace(peer, alive=alive, cards=cards, elsewhere=await self._elsewhere(service, interface))
+        return replace(peer, alive=alive, cards=cards, elsewhere=elsewhere)
 
     async def _elsewhere(self, service: Service, interface: Interface | None) -> str:
         """Return another address of a node that answers, '' where none does."""
@@ -170,6 +173,10 @@ class _Reader:
     async def _look_up(self, host: str) -> Lookup:
         async with self._gate:
             return await aside(nss.lookup, self._system, host)
+
+
+async def _nobody_asked() -> None:
+    """Stand for the cards of a machine that is not on the link."""
 
 
 def _scoped(address: str, interface: Interface | None) -> str:

@@ -22,6 +22,8 @@ class NameFacts:
     )
     traces: tuple[Trace, ...] | None = None  # of the names that the user asked about
     caches: tuple[str, ...] | None = None  # of nscd, sssd and systemd-resolved, those that run
+    # who answers for the kernel's host name where Avahi publishes another: an address, '' nobody
+    rival: str | None = None
 
 
 @dataclass(frozen=True)

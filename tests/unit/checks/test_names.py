@@ -127,3 +127,24 @@ def test_name_servers_are_read_in_their_order() -> None:
 
     assert nameservers(text) == ("10.0.0.1", "fe80::1%eth0")
     assert nameservers(None) == ()
+
+
+@pytest.mark.parametrize(
+    ("rival", "words", "mended"),
+    [
+        ("", "nobody else has the name", True),
+        ("10.77.0.1", "another program on this machine", False),
+        ("10.77.0.9", "another machine on the LAN", False),
+    ],
+)
+def test_who_has_the_name_decides_what_is_to_be_done(
+    rival: str, words: str, mended: bool, healthy: Facts
+) -> None:
+    daemon = replace(healthy.daemon, host_name="gpu-node-2")
+    facts = replace(healthy, daemon=daemon, names=replace(healthy.names, rival=rival))
+
+    (found,) = run_checks(facts, only=("AG107",))
+
+    assert found.verdict == "error" and words in found.says
+    assert (found.fix is not None) == mended
+    assert not rival or rival in found.evidence[-1]
