@@ -1,6 +1,7 @@
 """Pure questions about facts. Importing this package registers every check."""
 
 from avahi_gpu.checks import (
+    absence,
     cluster,
     daemon_config,
     daemon_state,
@@ -27,6 +28,7 @@ from avahi_gpu.checks import (
 )
 
 __all__ = [
+    "absence",
     "cluster",
     "daemon_config",
     "daemon_state",

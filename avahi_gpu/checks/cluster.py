@@ -3,6 +3,7 @@ before, so that one dead peer gives one error and hides nothing about the others
 
 from __future__ import annotations
 
+from avahi_gpu.checks.absence import describe_absent
 from avahi_gpu.checks.name_servers import dns_wait_s
 from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unknown, warn
 from avahi_gpu.checks.peers import (
@@ -23,7 +24,7 @@ from avahi_gpu.checks.peers import (
     verb,
 )
 from avahi_gpu.checks.registry import check
-from avahi_gpu.model import Facts, PeerFacts
+from avahi_gpu.model import AbsentPeer, Facts, PeerFacts
 
 SLOW_LOOKUP_S = (
     1.0  # an mDNS answer from the cache takes milliseconds, from the network a quarter of a second
@@ -49,10 +50,14 @@ def peers_listed(facts: Facts) -> Outcome:
     missing = [name for name in missing if name not in traced]
     listed = [f"{p.name} at {p.address}" if p.address else p.name for p in facts.peers]
     if missing:
+        told = {a.name: a for a in facts.absent}
+        words = [describe_absent(told.get(name, AbsentPeer(name))) for name in missing]
         return error(
-            f"{join(missing)} {'is' if len(missing) == 1 else 'are'} not listed",
-            [f"listed: {', '.join(listed)}" if listed else "no other node is listed"],
-            hint="run avahi-gpu doctor there: that it is on, set up (avahi-gpu setup) and in the same subnet",
+            f"{join(missing)} {'is' if len(missing) == 1 else 'are'} not listed: "
+            + "; ".join(dict.fromkeys(w.cause for w in words)),
+            [w.evidence for w in words]
+            + [f"listed: {', '.join(listed)}" if listed else "no other node is listed"],
+            hint="; ".join(dict.fromkeys(w.hint for w in words)),
         )
     if strangers:
         return info(f"{' and '.join(strangers)}: no node of this project is listed by that name", listed)

@@ -22,6 +22,7 @@ from avahi_gpu.cli.consent import ask_for, demand_consent, demand_root
 from avahi_gpu.errors import AvahiGpuError, ChangeFailed, ExitCode, Misuse
 from avahi_gpu.host.facts import read_facts
 from avahi_gpu.host.gpu import find_python
+from avahi_gpu.host.memory import remember
 from avahi_gpu.host.system import System
 from avahi_gpu.model import Change, Facts, Finding, Fix, Story
 from avahi_gpu.render.diff import show_changes
@@ -153,6 +154,7 @@ class Doctor:
                 meanwhile=load_the_rest,
                 pending=pending,
             )
+        remember(self.system, facts.peers or ())
         return restrict_peers(facts, order.peers)
 
     def judge(self, facts: Facts) -> list[Finding]:

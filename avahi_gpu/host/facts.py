@@ -178,6 +178,7 @@ async def gather_facts(
         own_name=lan.own_name,
         kernel_name=kernel_name,
         peers=lan.peers,
+        absent=lan.absent,
         gpus=gpus,
         versions=replace(versions or Versions(), driver=driver),
         gpu_error=gpu_error,

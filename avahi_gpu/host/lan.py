@@ -11,11 +11,14 @@ from avahi_gpu.avahi.browse import RELIABLE_S, RESOLVE_GRACE_S, Browser, Listing
 from avahi_gpu.avahi.bus import Avahi, connect
 from avahi_gpu.avahi.names import SERVER_REGISTERING, avahi_missing
 from avahi_gpu.errors import BusError, BusUnavailable
+from avahi_gpu.files import txt
 from avahi_gpu.host import net, nss
+from avahi_gpu.host.absent import Seeker, bare_name
 from avahi_gpu.host.aside import aside
+from avahi_gpu.host.memory import recall
 from avahi_gpu.host.peer_facts import read_peers
 from avahi_gpu.host.system import System
-from avahi_gpu.model import NODE_SERVICE, DaemonState, Interface, Lookup, PeerFacts, Service
+from avahi_gpu.model import NODE_SERVICE, AbsentPeer, DaemonState, Interface, Lookup, PeerFacts, Service
 
 SETTLE_S = 3.0  # claiming a host name takes 1 s, after a conflict 2 s: "registering" is then a fact
 AGAIN_S = 1.0
@@ -32,6 +35,7 @@ class LanFacts:
     own_service: tuple[Service, ...] | None = None
     own_name: Lookup | None = None
     peers: tuple[PeerFacts, ...] | None = None
+    absent: tuple[AbsentPeer, ...] = ()
 
 
 async def read_lan(
@@ -101,14 +105,23 @@ async def _read_services(
 
     async def list_nodes() -> None:
         prefer = [i.index for i in net.lan_interfaces(tuple(interfaces))]
+        remembered = await aside(recall, system) if with_peers else ()
+        missed = [*wanted, *(r.name for r in remembered)]
         async with Browser(avahi, NODE_SERVICE, prefer=prefer) as browser:
-            await (_see_nodes(browser, wanted) if with_peers else _see_ourselves(browser))
+            await (_see_nodes(browser, missed) if with_peers else _see_ourselves(browser))
             if not avahi.on_bus:
                 raise avahi_missing()
             lan.own_service = tuple(s for s in browser.services.values() if s.own)
             listing = Listing(tuple(browser.services.values()), tuple(browser.unresolved))
         if with_peers:
-            lan.peers = await read_peers(avahi, listing, system, interfaces, wanted)
+            own = {txt.read(s.txt).cluster for s in lan.own_service}
+            known = [r for r in remembered if not own or r.cluster in own]
+            seeker = Seeker(avahi, system, interfaces)
+            # who is missing is looked for beside those that are asked
+            lan.peers, lan.absent = await asyncio.gather(
+                read_peers(avahi, listing, system, interfaces, wanted),
+                seeker.read_absent(listing, _missing(wanted, listing), known),
+            )
 
     await asyncio.gather(look_up(), list_nodes())
 
@@ -139,9 +152,13 @@ async def _follow(browser: Browser, within_s: float, until: Callable[[], bool] =
         pass
 
 
+def _missing(wanted: Sequence[str], listing: Listing) -> list[str]:
+    """Return those of ``wanted`` that are neither resolved nor announced."""
+    others = [s for s in listing.services if not s.own]
+    announced = {name.lower() for name in listing.unresolved}
+    return [w for w in wanted if not _is_named(w, others) and bare_name(w) not in announced]
+
+
 def _is_named(wanted: str, services: Sequence[Service]) -> bool:
-    name = wanted.lower().rstrip(".").removesuffix(".local")
-    return any(
-        name in (s.name.lower(), s.host.lower().rstrip(".").removesuffix(".local"), s.address)
-        for s in services
-    )
+    name = bare_name(wanted)
+    return any(name in (s.name.lower(), bare_name(s.host), s.address) for s in services)

@@ -33,9 +33,11 @@ from avahi_gpu.model.host import (
     PinnedName,
 )
 from avahi_gpu.model.machine import (
+    AbsentPeer,
     DaemonState,
     Facts,
     PeerFacts,
+    Source,
 )
 from avahi_gpu.model.machine_file import NOT_A_FILE, FileState
 from avahi_gpu.model.naming import (
@@ -98,6 +100,7 @@ __all__ = [
     "SERVICE_FILE",
     "STATE_FOLDER",
     "TORCH_AT_LEAST",
+    "AbsentPeer",
     "Address",
     "Announcement",
     "Area",
@@ -143,6 +146,7 @@ __all__ = [
     "Service",
     "ServiceFile",
     "Silence",
+    "Source",
     "Status",
     "Step",
     "Story",

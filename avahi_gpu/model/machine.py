@@ -58,6 +58,25 @@ class PeerFacts:
     txt_missing: bool = False
 
 
+Source = Literal["mdns", "glibc", "memory", "given"]
+
+
+@dataclass(frozen=True)
+class AbsentPeer:
+    """A node that is not listed and should be: one that the user named, or one that was there before.
+
+    ``address`` '' where nobody knows one; ``source`` tells who does: Avahi by the host's name, glibc, our own
+    memory, or the user. ``seen_ago_s``: seconds since it was listed and answered, None where it never was.
+    """
+
+    name: str
+    address: str = ""
+    source: Source | None = None
+    alive: bool | None = None
+    cards: tuple[str, ...] | None = None  # see PeerFacts
+    seen_ago_s: float | None = None
+
+
 @dataclass(frozen=True)
 class Facts:
     """All that a check may ask, read once by ``host.facts``. None: could not be read, never a guess."""
@@ -86,6 +105,7 @@ class Facts:
     gpus: tuple[Gpu, ...] | None
     versions: Versions
     gpu_error: str = ""  # why the GPUs could not be read, '' where that is normal
+    absent: tuple[AbsentPeer, ...] = ()  # who is not among ``peers`` and should be
     wanted_peers: tuple[str, ...] = ()  # names of nodes that the user said must be there
     wanted_service_error: str = ""  # why wanted_service_file is None
     node_id: str = ""  # what we publish as our id; '' without a machine id

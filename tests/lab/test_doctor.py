@@ -107,7 +107,7 @@ def test_a_named_peer_must_be_there(node: Host) -> None:
     assert (there.exit_code, there.errors) == (0, [])
     assert "gpu-node-3" not in there.says("AG601")
     assert (missing.exit_code, missing.errors) == (1, ["AG601"])
-    assert missing.findings["AG601"]["says"] == "gpu-node-9 is not listed"
+    assert missing.findings["AG601"]["says"] == "gpu-node-9 is not listed: nobody answers for that name"
 
 
 # --- names ----------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ def test_a_named_peer_that_is_not_listed_is_the_only_error(healthy: Facts) -> No
     found = cluster_findings(facts)
 
     assert errors(facts) == ["AG601"]
-    assert found["AG601"].says == "gpu-node-7 is not listed"
+    assert found["AG601"].says == "gpu-node-7 is not listed: nobody answers for that name"
     assert found["AG604"].verdict == "ok"  # the others are judged all the same
 
 
