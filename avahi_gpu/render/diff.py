@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from avahi_gpu.changes.change import unified_diff
-from avahi_gpu.model import Change
+from avahi_gpu.model import HANDLE, Change
 from avahi_gpu.render.text import printable
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ def show_changes(console: Console, changes: Iterable[Change], *, with_diffs: boo
         if with_diffs:
             show_diff(console, change)
             if change.undo:
-                line = printable(shlex.join(change.undo), LINE_LIMIT)
+                words = ["N" if word == HANDLE else word for word in change.undo]
+                line = printable(shlex.join(words), LINE_LIMIT)
                 console.print(f"    undo runs: {line}", soft_wrap=True)
 
 

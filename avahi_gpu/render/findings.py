@@ -61,7 +61,8 @@ def summarize(findings: Iterable[Finding]) -> str:
             first = printable(next(f.says for f in found if f.verdict == "unknown"), _LIMIT)
             return f"no error found, {count['unknown']} unknown ({count['ok']} fine): {first}"
         return f"no error found ({rest or 'nothing was asked'})"
-    return f"{told} ({rest}): {printable(worst[0].says, _LIMIT)}"
+    calm_ones = f" ({rest})" if rest else ""
+    return f"{told}{calm_ones}: {printable(worst[0].says, _LIMIT)}"
 
 
 def findings_data(findings: Iterable[Finding]) -> dict[str, Any]:

@@ -70,6 +70,7 @@ def test_what_nobody_could_tell_is_seen_in_the_verdict() -> None:
     unknown = Finding("AG203", "joined", "network", "unknown", "nobody could read it")
 
     assert summarize([OK, unknown]) == "no error found, 1 unknown (1 fine): nobody could read it"
+    assert summarize([ERROR]) == "1 error: avahi-daemon does not run"
     assert summarize([OK, unknown, ERROR]).startswith("1 error (1 fine, 1 unknown): ")
 
 

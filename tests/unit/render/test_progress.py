@@ -6,6 +6,7 @@ import io
 import os
 import pty
 import time
+from contextlib import suppress
 
 from avahi_gpu.render.progress import CLEAR, describe, progress
 
@@ -31,13 +32,12 @@ def on_a_terminal(seconds: float) -> str:
     ours, theirs = pty.openpty()
     with os.fdopen(theirs, "w") as stream, progress(stream, {"lan"}):
         time.sleep(seconds)
-    os.set_blocking(ours, False)
-    try:
-        return os.read(ours, 65536).decode()
-    except (BlockingIOError, OSError):  # nothing was written; or the other end is closed
-        return ""
-    finally:
-        os.close(ours)
+    seen = b""
+    with suppress(OSError):  # EIO: all that was written is read, and the other end is closed
+        while part := os.read(ours, 65536):
+            seen += part
+    os.close(ours)
+    return seen.decode()
 
 
 def test_a_terminal_sees_a_line_that_goes_away() -> None:
