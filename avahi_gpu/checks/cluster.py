@@ -4,6 +4,7 @@ before, so that one dead peer gives one error and hides nothing about the others
 from __future__ import annotations
 
 from avahi_gpu.checks.absence import describe_absent
+from avahi_gpu.checks.hosts_line import fix_hosts_line, machine_of
 from avahi_gpu.checks.name_servers import dns_wait_s
 from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unknown, warn
 from avahi_gpu.checks.peers import (
@@ -24,6 +25,7 @@ from avahi_gpu.checks.peers import (
     verb,
 )
 from avahi_gpu.checks.registry import check
+from avahi_gpu.files import nsswitch_full
 from avahi_gpu.model import AbsentPeer, Facts, PeerFacts
 
 SLOW_LOOKUP_S = (
@@ -114,7 +116,7 @@ def peers_resolved(facts: Facts) -> Outcome:
     area="cluster",
     says="glibc resolves every node's .local name",
     needs=("AG102", "AG104", "AG203", "AG304", "AG323"),
-    follows=("AG109", "AG110", "AG114"),
+    follows=("AG109", "AG110", "AG114", "AG116"),
 )
 def peers_by_name(facts: Facts) -> Outcome:
     """What ssh, ping and mpirun use. ``launch`` works without: it takes addresses from Avahi."""
@@ -124,6 +126,15 @@ def peers_by_name(facts: Facts) -> Outcome:
     failed = [(p, lookup) for p, lookup in asked if not lookup.addresses]
     if failed and dns_wait_s(facts) and all(lookup.error == "timeout" for _, lookup in failed):
         return skip("the look-ups did not end in time: see AG108 (dns-answers)")
+    widened = nsswitch_full.answer_ipv6(facts.nsswitch.content, machine_of(facts))
+    if failed and widened.verdict != "untouched" and all(":" in (p.address or "") for p, _ in failed):
+        return error(
+            f"{_hosts([p for p, _ in failed])} {verb([p for p, _ in failed], 'has', 'have')} IPv6 alone, "
+            "and the mDNS module on the hosts line gives IPv4 addresses only",
+            [f"{p.host}: {p.address}" for p, _ in failed],
+            fix=fix_hosts_line(facts, widened),
+            hint=widened.hint,
+        )
     if failed:
         return error(
             f"glibc does not resolve {_hosts([p for p, _ in failed])}, though Avahi does",

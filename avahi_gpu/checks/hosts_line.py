@@ -5,11 +5,12 @@ from __future__ import annotations
 from avahi_gpu.checks import fixes
 from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unknown
 from avahi_gpu.checks.registry import check
-from avahi_gpu.files import nsswitch
+from avahi_gpu.files import nsswitch, nsswitch_full
 from avahi_gpu.files.nsswitch_chain import MDNS
 from avahi_gpu.model import Change, Facts, Fix
 
 WANTED_MODULE = "mdns4_minimal"
+IPV6 = 6
 MUSL = frozenset({"alpine", "chimera", "openwrt"})  # their C library has no name service switch
 
 
@@ -28,7 +29,7 @@ def nsswitch_valid(facts: Facts) -> Outcome:
         return unknown(f"{state.path} could not be read ({state.error})")
     repair = nsswitch.repair(state.content, machine_of(facts))
     if repair.verdict == "critical":
-        return error(repair.says, _quoted(facts, repair), fix=_fix(facts, repair), hint=repair.hint)
+        return error(repair.says, _quoted(facts, repair), fix=fix_hosts_line(facts, repair), hint=repair.hint)
     if repair.verdict == "not-applicable":
         return skip(f"{repair.says}; {repair.hint}")
     if state.content is None:
@@ -77,9 +78,35 @@ def mdns_before_dns(facts: Facts) -> Outcome:
         return info(f"the hosts line asks mDNS before DNS, though not by the book: {repair.says}", quoted)
     says = f"the hosts line does not ask mDNS before DNS: {repair.says}"
     if repair.wanted:
-        return error(says, quoted, fix=_fix(facts, repair))
+        return error(says, quoted, fix=fix_hosts_line(facts, repair))
     hint = repair.hint or "put mdns4_minimal [NOTFOUND=return] before dns by hand if you want .local names"
     return error(says, quoted, hint=hint)
+
+
+@check(
+    "AG116",
+    slug="mdns-family",
+    area="names",
+    says="the mDNS module gives addresses of the kind that this LAN has",
+    needs=("AG101", "AG104"),
+    setup=True,
+)
+def mdns_family(facts: Facts) -> Outcome:
+    """``mdns4_minimal`` knows IPv4 alone, so on a LAN without IPv4 it finds nobody, after five seconds."""
+    outside = [i for i in facts.interfaces if i.link != "loopback"]
+    lan = [i for i in outside if i.up and i.running and i.multicast and i.link != "tunnel"]
+    has_ipv6 = any(a.family == IPV6 and a.scope == "global" for i in lan for a in i.addresses)
+    if not has_ipv6 or any(i.ipv4 for i in outside):
+        return ok()
+    repair = nsswitch_full.answer_ipv6(facts.nsswitch.content, machine_of(facts))
+    if repair.verdict == "untouched":
+        return ok()
+    return error(
+        "the mDNS module on the hosts line gives IPv4 addresses only, and this LAN has none",
+        [*_quoted(facts, repair), *(f"{i.name}: {', '.join(a.ip for a in i.addresses)}" for i in lan)],
+        fix=fix_hosts_line(facts, repair),
+        hint=repair.hint,
+    )
 
 
 def machine_of(facts: Facts) -> nsswitch.Machine:
@@ -94,7 +121,8 @@ def machine_of(facts: Facts) -> nsswitch.Machine:
     )
 
 
-def _fix(facts: Facts, repair: nsswitch.Repair) -> Fix | None:
+def fix_hosts_line(facts: Facts, repair: nsswitch.Repair) -> Fix | None:
+    """Return the fix that writes what a repair wants, None where it wants nothing."""
     if repair.content is None:
         return None
     state = facts.nsswitch

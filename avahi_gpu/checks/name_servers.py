@@ -12,6 +12,7 @@ from avahi_gpu.model import Change, Facts, Fix, NameServer
 # what waits longer hurts: torch asks for names at every start, and a look-up of a living server takes
 # milliseconds. One second is the shortest that resolv.conf can be told to wait.
 LONG_WAIT_S = 2
+SLOW_ANSWER_S = 1.0  # the question was asked again by then; a server across the world answers in 0.3 s
 DECIDING = ("owner", "nxdomain", "nodata")  # glibc takes these for the answer and asks nobody else
 IMPATIENT = "options timeout:1 attempts:1"
 
@@ -52,6 +53,14 @@ def dns_answers(facts: Facts) -> Outcome:
     silent = [s for s in servers if s.says == "silent" and not s.upstream]
     wait_s = dns_wait_s(facts)
     evidence = describe(servers)
+    if not silent and all(s.says in ("closed", "unreachable", "odd") for s in servers):
+        return info(
+            "no name server can be asked: names beyond .local and /etc/hosts do not resolve", evidence
+        )
+    slow = next((s for s in servers if s.says in DECIDING and s.elapsed_s >= SLOW_ANSWER_S), None)
+    if not silent and slow is not None:
+        says = f"the name server {slow.address} takes {slow.elapsed_s:.1f} s to answer, at each look-up"
+        return warn(says, evidence, hint="look for a nearer one, or for what is slow behind it")
     if not silent:
         return ok(*evidence)
     names = " and ".join(s.address for s in silent)

@@ -26,7 +26,7 @@ _EFFECTS = {"return": "the search ends here", "continue": "the search goes on", 
     area="names",
     says="every .local name that was asked about resolves",
     needs=("AG102", "AG104", "AG203", "AG304"),
-    follows=("AG109", "AG110", "AG114"),
+    follows=("AG109", "AG110", "AG114", "AG116"),
 )
 def asked_local_names(facts: Facts) -> Outcome:
     """Names of nodes that are listed are judged with them."""
@@ -128,6 +128,8 @@ def _why(facts: Facts, trace: Trace, module: str, answer: ModuleAnswer) -> str:
 def _why_mdns(facts: Facts, trace: Trace, module: str, answer: ModuleAnswer) -> str:
     if answer.status == "success":
         return _about_local(facts) if module in _asks_dns(facts) else ""
+    if answer.status == "notfound" and module.startswith("mdns4") and _only_ipv6(trace):
+        return "it gives IPv4 addresses only, and that machine has none"
     if answer.status == "notfound":
         waited = answer.elapsed_s >= AVAHI_WAITS_S
         return "nobody on the LAN has that name" + (": Avahi waits 5 s for an answer" if waited else "")
@@ -202,6 +204,10 @@ def _conclude(facts: Facts, trace: Trace, steps: tuple[StoryStep, ...]) -> str:
     if there and all(alive is False for alive in there):
         return f"{name} is {shown}{slow}, but nobody answers there"
     return f"{name} is {shown}{slow}"
+
+
+def _only_ipv6(trace: Trace) -> bool:
+    return bool(trace.avahi.addresses) and all(":" in address for address, _ in trace.avahi.addresses)
 
 
 def _places(facts: Facts, name: str) -> str:

@@ -20,6 +20,7 @@ from avahi_gpu.files.nsswitch_grammar import (
 from avahi_gpu.files.nsswitch_owner import Refusal, find_owner
 
 TO_FULL = {"mdns4_minimal": "mdns4", "mdns_minimal": "mdns", "mdns4": "mdns4", "mdns": "mdns"}
+TO_BOTH = {"mdns4_minimal": "mdns_minimal", "mdns4": "mdns"}
 BY_HAND = "put mdns4 before dns on the hosts line and .local into /etc/mdns.allow by hand"
 
 
@@ -48,6 +49,23 @@ def use_full_module(content: bytes | None, machine: Machine) -> Repair:
     text = line.text[: first.start] + TO_FULL[first.name] + line.text[first.end :]
     new = parse_line(text, line.ending, line.number)
     return _finish(parsed, line, new, f"{TO_FULL[first.name]} in place of {first.name}")
+
+
+def answer_ipv6(content: bytes | None, machine: Machine) -> Repair:
+    """Return the file with a module of both families in place of the one for IPv4 alone."""
+    parsed = parse(decode(content or b""))
+    owner = _owner(parsed, machine)
+    line = parsed.hosts
+    before = line.services[: find_barrier(line.services)] if line else ()
+    first = next((s for s in before if s.name in TO_BOTH), None)
+    if line is None or first is None or any(s.name in TO_BOTH.values() for s in before):
+        return Repair("untouched", "no mDNS module for IPv4 alone is asked before DNS")
+    if owner is not None:
+        hint = f"put {TO_BOTH[first.name]} in place of {first.name} there"
+        return Repair("managed", owner.says, hint, line=line.number)
+    text = line.text[: first.start] + TO_BOTH[first.name] + line.text[first.name_end :]
+    new = parse_line(text, line.ending, line.number)
+    return _finish(parsed, line, new, f"{first.name} gives IPv4 addresses only")
 
 
 def find_surplus(content: bytes | None) -> Surplus | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -186,6 +186,19 @@ def test_without_avahi_the_way_is_shown_all_the_same(host: Host) -> None:
     assert (told.exit_code, told.errors) == (1, ["AG304"])
     assert told.step("mdns4_minimal")["why"] == "avahi-daemon does not run"
     assert told.traces[0]["avahi"]["addresses"] == [] and told.traces[0]["avahi"]["error"]
+
+
+def test_a_lan_without_ipv4_is_set_up_so_that_names_resolve(make_cluster: Callable[..., Cluster]) -> None:
+    six = make_cluster(2, subnet="fd77:6")
+    untouched = trace(six[0], PEER)
+    set_up(six)
+
+    told = trace(six[0], PEER)
+
+    assert untouched.errors[:1] == ["AG116"]
+    assert "IPv4 addresses only" in untouched.step("mdns4_minimal")["why"]
+    assert (told.exit_code, told.errors) == (0, [])
+    assert six[1].address in told.step("mdns_minimal")["addresses"]
 
 
 # --- glibc itself judges the walk ------------------------------------------------------------------------

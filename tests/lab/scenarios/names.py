@@ -140,6 +140,22 @@ SCENARIOS = (
         mends=True,
     ),
     Scenario(
+        "B-04",
+        "name-server-is-deaf-to-local",
+        "a name server that answers everything but questions about `local`",
+        "AG108",
+        name_server("deaf-to-local"),
+        mends=True,
+    ),
+    Scenario(
+        "B-05",
+        "unknown-name",
+        "nothing: `doctor nosuch.local` asks for a name that nobody has",
+        "AG118",
+        lambda _: None,
+        ask=("nosuch.local",),
+    ),
+    Scenario(
         "B-06",
         "full-module-at-the-end",
         f"`hosts: {FULL_AT_THE_END}`",

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from avahi_gpu.checks.hosts_line import mdns_before_dns, mdns_module, nsswitch_valid
+from avahi_gpu.checks.hosts_line import mdns_before_dns, mdns_family, mdns_module, nsswitch_valid
 from avahi_gpu.checks.registry import run_checks
-from avahi_gpu.model import Facts, FileState, Finding
+from avahi_gpu.model import Address, Facts, FileState, Finding, Lookup
 
 
 def with_hosts(facts: Facts, hosts: str, **changed: object) -> Facts:
@@ -133,3 +133,31 @@ def test_without_a_module_on_the_line_the_wanted_one_is_looked_for(healthy: Fact
 
 def test_a_module_nobody_looked_for_is_unknown(healthy: Facts) -> None:
     assert mdns_module(replace(healthy, nss_modules={})).verdict == "unknown"
+
+
+def without_ipv4(facts: Facts) -> Facts:
+    loopback, lan = facts.interfaces
+    six = (Address("fd77::1", 64, 6, "global"), Address("fe80::1", 64, 6, "link"))
+    return replace(
+        facts,
+        interfaces=(loopback, replace(lan, addresses=six)),
+        own_name=Lookup("gpu-node-1.local", ("127.0.0.1",), 0.01),
+        peers=(),
+    )
+
+
+def test_a_lan_without_ipv4_needs_a_module_that_gives_ipv6(healthy: Facts) -> None:
+    found = [f for f in errors(without_ipv4(healthy)) if f.area == "names"]
+
+    assert [f.id for f in found] == ["AG116"]
+    assert found[0].fix is not None and found[0].fix.changes[0].content is not None
+    assert b"mdns_minimal [NOTFOUND=return]" in found[0].fix.changes[0].content
+    assert mdns_family(with_hosts(without_ipv4(healthy), "hosts: files mdns_minimal dns")).verdict == "ok"
+
+
+def test_a_lan_with_both_families_or_none_is_left_alone(healthy: Facts) -> None:
+    loopback, lan = healthy.interfaces
+    both = replace(lan, addresses=(*lan.addresses, Address("fd77::1", 64, 6, "global")))
+
+    assert mdns_family(replace(healthy, interfaces=(loopback, both))).verdict == "ok"
+    assert mdns_family(replace(healthy, interfaces=(loopback,))).verdict == "ok"

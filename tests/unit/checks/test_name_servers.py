@@ -39,6 +39,14 @@ def test_a_server_that_says_anything_at_once_is_well(healthy: Facts, says: Serve
     assert failing(asking(healthy, server(1, says))) == {}
 
 
+def test_a_slow_answer_is_a_warning_and_no_server_at_all_is_information(healthy: Facts) -> None:
+    slow = NameServer("10.0.0.1", "nxdomain", 1.7)
+
+    assert dns_answers(asking(healthy, slow)).verdict == "warn"
+    assert dns_answers(asking(healthy, server(1, "closed"))).verdict == "info"
+    assert dns_answers(asking(healthy, server(1, "closed"), server(2, "nodata"))).verdict == "ok"
+
+
 def test_a_dead_server_is_the_one_error_and_says_what_it_costs(healthy: Facts) -> None:
     facts = asking(healthy, server(1, "silent"))
     facts = replace(facts, own_name=Lookup(OWN, ("10.77.0.1",), 10.01))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from avahi_gpu.files.nsswitch import Machine
-from avahi_gpu.files.nsswitch_full import drop_surplus, find_surplus, use_full_module
+from avahi_gpu.files.nsswitch_full import answer_ipv6, drop_surplus, find_surplus, use_full_module
 
 HERE = Machine()
 
@@ -63,3 +63,19 @@ def test_what_is_one_too_many(services: str, surplus: str | None) -> None:
 )  # fmt: skip
 def test_it_is_taken_off_and_nothing_else(before: str, after: str) -> None:
     assert drop_surplus(before.encode(), HERE).content == after.encode()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("files mdns4_minimal [NOTFOUND=return] dns", "files mdns_minimal [NOTFOUND=return] dns"),
+        ("mdns4 dns mdns4", "mdns dns mdns4"),
+        ("files mdns_minimal [NOTFOUND=return] dns mdns4", None),
+        ("files mdns4_minimal mdns_minimal dns", None),
+        ("files dns mdns4_minimal", None),
+    ],
+)
+def test_a_module_of_both_families_keeps_the_actions(before: str, after: str | None) -> None:
+    repair = answer_ipv6(f"hosts: {before}\n".encode(), HERE)
+
+    assert repair.content == (None if after is None else f"hosts: {after}\n".encode())
