@@ -97,9 +97,11 @@ def full_frames_pass(view: ClusterView) -> Outcome:
 )
 def addresses_on_link(view: ClusterView) -> Outcome:
     """mDNS is heard by all who share a wire, whatever their subnets; connections are not."""
-    nodes = [n for n in asked_nodes(view) if n.networks and n.address]
+    asked = [n for n in asked_nodes(view) if n.networks and n.address]
+    listed = [n for n in view.nodes if not n.asked and n.host and n.address]
     away = []
-    for one in nodes:
+    for one in asked:
+        nodes = [*asked, *listed] if one.own else asked
         own = [a for net in one.networks for a in net.addresses]
         subnets = [ipaddress.ip_network(f"{a.ip}/{a.prefix}", strict=False) for a in own]
         shown = join(map(str, subnets))
@@ -114,7 +116,7 @@ def addresses_on_link(view: ClusterView) -> Outcome:
             cut(away),
             hint="give them addresses and prefixes of one subnet; one may have an old static address",
         )
-    return ok() if nodes else skip("no other node told its addresses")
+    return ok() if asked else skip("no other node told its addresses")
 
 
 # --- words ----------------------------------------------------------------------------------------------

@@ -24,6 +24,8 @@ ANSWER_S = 3.0  # for what costs the other side nothing
 AGAIN_S = 1.0  # before a doctor that cannot be reached is tried again: it may be starting
 STRANGERS_MAX = 32  # connections to us that have not said yet who they are
 NEWS_S = 0.25
+QUEUE_S = 30.0  # more for a doctor that somebody else asks: that takes seconds
+PASSING = ("unreached", "fault")  # what may be better in a moment
 REFUSED = describe(ConnectionRefusedError())  # a doctor that has ended: its record goes by itself
 
 
@@ -70,6 +72,7 @@ class Meeting:
     tell: Callable[[str], None]
     met: dict[str, Met] = field(default_factory=dict)  # by the id of the start
     missed: dict[str, Missed] = field(default_factory=dict)  # by id of the record, or address
+    queued: set[str] = field(default_factory=set)  # addresses of doctors that somebody else asks
     _visits: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _strangers: int = 0
 
@@ -100,7 +103,7 @@ class Meeting:
     def is_hopeless(self, service: Service) -> bool:
         """Return whether the doctor of a listed node has said no, for good."""
         there = (one for one in self.missed.values() if one.address.partition("%")[0] == service.address)
-        return any(one.silence not in ("unreached", "fault") for one in there)
+        return any(one.silence not in PASSING for one in there)
 
     def visit(self, key: str, address: str, ports: Sequence[int]) -> None:
         """Try to meet the doctor at ``address``, unless that is under way."""
@@ -118,7 +121,7 @@ class Meeting:
                 self.missed.pop(key, None)
                 return
             self.missed[key] = missed
-            if missed.silence != "unreached":
+            if missed.silence not in PASSING:
                 return
             await asyncio.sleep(AGAIN_S)
 
@@ -137,7 +140,9 @@ class Meeting:
             return _unproven(failure, address, port)
         except MalformedInput:
             return Missed("version", "what answers there is no doctor of this avahi-gpu", address, port)
-        except (OSError, asyncio.TimeoutError) as error:
+        except asyncio.TimeoutError:
+            return Missed("fault", "it does not answer in time", address, port)
+        except OSError as error:
             return Missed("fault", f"it breaks off ({describe(error)})", address, port)
         finally:
             if not kept:
@@ -150,7 +155,12 @@ class Meeting:
         line.say(m.Hello(us.id, us.host))
         answer = await line.hear(ANSWER_S)
         if isinstance(answer, m.Busy):
-            answer = await line.hear(3600.0)  # the visit itself is ended in time
+            self.tell(f"{line.remote} is asked by somebody else just now")
+            self.queued.add(line.remote)
+            try:
+                answer = await line.hear(QUEUE_S)
+            finally:
+                self.queued.discard(line.remote)
         if isinstance(answer, m.Refused):
             return False, Missed("version", f"it refuses: {answer.why}", line.remote)
         if not isinstance(answer, m.About):
@@ -221,7 +231,7 @@ async def meet(
     end, listed_by = began + wait_s, began + RELIABLE_S
     named = [a for p in peers if (a := await find_address(p, here.avahi)) is not None]
     told: tuple[str, ...] = ()
-    while (now := loop.time()) < end:
+    while (now := loop.time()) < (end + QUEUE_S if meeting.queued else end):
         for doctor in here.doctors:
             if doctor.role == "answers" and doctor.id not in meeting.met:
                 meeting.visit(doctor.id, doctor.address, (doctor.port,))
@@ -236,10 +246,10 @@ async def meet(
             names = (*(s.name for s in missing), *_unmet(named, here, meeting))
             if not names and not (peers and not meeting.met):
                 return
-            if names != told:
+            if names != told and now < end:
                 told = names
                 meeting.tell(f"waiting for {', '.join(names)}, {max(1, round(end - now))} s at most")
-        await here.wait_for_news(min(NEWS_S, end - now))
+        await here.wait_for_news(NEWS_S)
 
 
 def missing_nodes(here: Station, meeting: Meeting) -> list[Service]:

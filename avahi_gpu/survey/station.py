@@ -35,9 +35,11 @@ from avahi_gpu.model import (
 from avahi_gpu.rendezvous.proof import Pass
 from avahi_gpu.survey import messages as m
 from avahi_gpu.survey.encounter import JOB
+from avahi_gpu.survey.limits import on_link
 from avahi_gpu.survey.record import Doctor, Role, decode_doctor, encode_doctor, label_of
 from avahi_gpu.survey.witness import Witness, describe_networks, own_hostname
 
+UNPRIVILEGED = 1024  # below it servers of the system listen, and no doctor
 ASK_AVAHI_S = 3.0  # an avahi-daemon that is there answers in milliseconds
 
 
@@ -67,10 +69,16 @@ class Station:
 
     @property
     def doctors(self) -> tuple[Doctor, ...]:
-        """The doctors of other machines, as their records say."""
+        """The doctors of other machines in our subnets, as their records say.
+
+        Anybody may publish one: nothing beyond the LAN is connected to because of it.
+        """
         services = self._doctors.services.values() if self._doctors is not None else ()
         found = (decode_doctor(s) for s in services if not s.own)
-        return tuple(d for d in found if d is not None and d.id != self.us.id)
+        return tuple(d for d in found if d is not None and d.id != self.us.id and self._is_near(d))
+
+    def _is_near(self, doctor: Doctor) -> bool:
+        return doctor.port >= UNPRIVILEGED and on_link(doctor.address, self.interfaces)
 
     @property
     def seen(self) -> frozenset[str]:

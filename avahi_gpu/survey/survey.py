@@ -110,7 +110,10 @@ def _enter(here: Station, meeting: Meeting, by_ssh: Mapping[str, str]) -> list[E
     entries += [Entry(_describe(each.about, each.address), each) for each in met]
     missed = list(meeting.missed.values())
     listed = missing_nodes(here, meeting)
+    busy = {address.partition("%")[0] for address in meeting.queued}
     for service in listed:
+        if service.address in busy:
+            missed.append(Missed("busy", "somebody else asks it just now", service.address))
         of_it = [x for x in missed if x.address.partition("%")[0] == service.address]
         entries.append(_missing(service.name, service.host, service.address, of_it))
         if entries[-1].node.silence == "no-offer" and service.address in by_ssh:

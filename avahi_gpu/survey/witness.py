@@ -17,7 +17,7 @@ from avahi_gpu.host import nss, reach
 from avahi_gpu.host.aside import aside
 from avahi_gpu.host.net import lan_interfaces
 from avahi_gpu.host.system import System
-from avahi_gpu.model import Interface
+from avahi_gpu.model import Address, Interface
 from avahi_gpu.survey import messages as m
 
 RESOLVE_S = 6.0  # of one name; Avahi itself gives up after 5 s
@@ -149,15 +149,22 @@ def with_zone(address: str, here: str) -> str:
 
 
 def describe_networks(interfaces: Iterable[Interface]) -> tuple[m.Network, ...]:
-    """Return the LANs of this machine as it tells others of them."""
+    """Return the LANs of this machine as it tells others of them.
+
+    Without IPv6 link-local addresses: every interface has one, which tells nothing of who shares a network.
+    """
     return tuple(
         m.Network(
             i.name[:15],
             min(i.mtu, 65536),
-            tuple(m.Ip4or6(a.ip.partition("%")[0], a.prefix) for a in i.addresses[: m.ADDRESSES_MAX]),
+            tuple(m.Ip4or6(a.ip, a.prefix) for a in _told(i)[: m.ADDRESSES_MAX]),
         )
         for i in lan_interfaces(interfaces)[: m.NETWORKS_MAX]
     )
+
+
+def _told(interface: Interface) -> list[Address]:
+    return [a for a in interface.addresses if a.scope == "global" or a.family == 4]
 
 
 def own_hostname() -> str:
