@@ -9,6 +9,7 @@ from tests.lab.scenarios import (
     network,
     peers,
     services,
+    together,
     torch,
 )
 from tests.lab.scenarios.scenario import Scenario
@@ -21,4 +22,5 @@ ALL: tuple[Scenario, ...] = (
     *daemon.SCENARIOS,
     *services.SCENARIOS,
     *peers.SCENARIOS,
+    *together.SCENARIOS,
 )
