@@ -98,6 +98,8 @@ def command(  # noqa: PLR0917  typer takes options as parameters
         _monitor(order)
     with guarded("doctor", as_json=chosen is Format.json):
         demand_sense(order)
+        if as_json and format is Format.nagios:
+            raise Misuse("--json and --format nagios do not go together", "leave one of them out")
         if not cluster and (wait is not None or ssh or picture is not None):
             raise Misuse("--wait, --ssh and --picture go with --cluster alone", "add --cluster")
         if addresses is not None and not together:

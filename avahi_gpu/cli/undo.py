@@ -9,10 +9,11 @@ import typer
 
 from avahi_gpu.changes import journal
 from avahi_gpu.changes.change import describe
-from avahi_gpu.changes.record import CommandRecord
+from avahi_gpu.changes.record import CommandRecord, Restore
 from avahi_gpu.cli.consent import consent, demand_consent, demand_root
 from avahi_gpu.cli.outcome import finish, guarded
 from avahi_gpu.errors import ExitCode
+from avahi_gpu.host.daemons import DEFAULT_CONFIG
 from avahi_gpu.host.system import System
 from avahi_gpu.render.diff import show_changes
 from avahi_gpu.render.text import console, printable
@@ -67,6 +68,10 @@ def undo(system: System, *, last: bool, yes: bool, as_json: bool) -> Result:
         out.print(f"No longer in force, so not taken back: {printable(record.title)}")
     for path in done.left_folders:
         out.print(f"{printable(path)} is not empty: it stays.")
+    if any(isinstance(s, Restore) and s.path == DEFAULT_CONFIG for s in done.restored):
+        out.print(
+            f"avahi-daemon goes on with what it has read: restart it to have {DEFAULT_CONFIG} in force."
+        )
     for line in describe_rest(unwinding.stays):
         out.print(line)
     if not done.failed:
@@ -87,6 +92,8 @@ def describe_rest(records: tuple[CommandRecord, ...]) -> list[str]:
     """Say what undo leaves as it is: packages and daemons may be in use by others meanwhile."""
     lines = [printable(" ".join(r.argv), 1000) for r in records if r.change == "package"]
     said = [f"Packages stay installed; they came by: {line}" for line in dict.fromkeys(lines)]
-    titles = [printable(r.title) for r in records if r.change != "package"]
+    # a restart leaves nothing behind that could be taken back
+    lasting = [r for r in records if r.change != "package" and not r.title.startswith(("stop ", "restart "))]
+    titles = [printable(r.title) for r in lasting]
     said += [f"Not taken back, it may be of use to others: {title}" for title in dict.fromkeys(titles)]
     return said
