@@ -307,6 +307,34 @@ def peers_current(facts: Facts) -> Outcome:
     )
 
 
+@check(
+    "AG618",
+    slug="peers-speak",
+    area="cluster",
+    says="the avahi-daemon of every listed node answers now",
+    needs=("AG203", "AG304"),
+)
+def peers_speak(facts: Facts) -> Outcome:
+    """A node stays listed, and resolves for two minutes, after its avahi-daemon was killed or has hung."""
+    peers = [p for p in present(facts) if p.alive and is_on_link(p, facts)]
+    silent = [p for p in peers if p.speaks is False]
+    if silent:
+        return error(
+            f"{names_of(silent)} {verb(silent, 'is', 'are')} on, but {verb(silent, 'its', 'their')} "
+            "avahi-daemon is silent: the list remembers it",
+            [f"{p.name}: {p.address} answers, but no mDNS question" for p in silent],
+            hint="run avahi-gpu doctor there: avahi-daemon has ended or hangs, or the firewall drops UDP "
+            "port 5353; if nothing answers there at all but ping, the whole machine hangs",
+        )
+    if not any(p.speaks for p in peers):
+        return (
+            skip("this needs root: whether the nodes' avahi-daemons answer now")
+            if peers
+            else skip("no other node answers")
+        )
+    return ok(*(f"{p.name} answers mDNS" for p in peers if p.speaks))
+
+
 def _lost(peer: PeerFacts) -> str:
     if peer.txt_missing:
         return f"{peer.name}: host, port and address are answered for, TXT is not"

@@ -146,9 +146,9 @@ class Trial:
                 if self.tapped:
                     # alone, as the daemon would tell in the same packet which answer it knows already
                     at_once = CLASS_IN | ANSWER_AT_ONCE
-                    await _open(avahi, stack, *question, at_once, TYPE_PTR, USE_MULTICAST)
+                    await open_question(avahi, stack, *question, at_once, TYPE_PTR, USE_MULTICAST)
                     await self._reply_of(address).wait()
-                remote = await _open(avahi, stack, *question, CLASS_IN, TYPE_PTR, USE_MULTICAST)
+                remote = await open_question(avahi, stack, *question, CLASS_IN, TYPE_PTR, USE_MULTICAST)
                 while True:
                     signal = await remote.next_signal()
                     if signal.member == "ItemNew" and self.states[address] == "asked":
@@ -240,8 +240,8 @@ async def _learn_nodes(avahi: Avahi, trials: dict[int, Trial]) -> None:
                     trial.add(event.service.address, node=True)
 
 
-async def _open(avahi: Avahi, stack: contextlib.AsyncExitStack, *question: str | int) -> Remote:
-    """Begin to browse for a record."""
+async def open_question(avahi: Avahi, stack: contextlib.AsyncExitStack, *question: str | int) -> Remote:
+    """Begin to browse for a record. Raises a BusError."""
     try:
         remote = await stack.enter_async_context(
             avahi.make("RecordBrowser", "RecordBrowserPrepare", *question, server="Server2")  # type: ignore[arg-type]

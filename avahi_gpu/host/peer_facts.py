@@ -19,6 +19,7 @@ from avahi_gpu.host import net, nss
 from avahi_gpu.host.aside import aside
 from avahi_gpu.host.neighbours import ask_cards, is_on_link, read_gateway
 from avahi_gpu.host.system import System
+from avahi_gpu.host.voices import Voices
 from avahi_gpu.model import DOMAIN, NODE_SERVICE, Interface, Lookup, PeerFacts, Service
 
 PROBE_S = 1.5  # a connection within a LAN takes a millisecond; one lost packet costs a second
@@ -42,17 +43,20 @@ async def read_peers(
     own = [txt.read(s.txt).cluster for s in listing.services if s.own]
     others = sorted((s for s in listing.services if not s.own), key=lambda s: s.name)
     asked = [s for s in others if wanted or not own or txt.read(s.txt).cluster in own][:ASKED_AT_MOST]
-    reader = _Reader(avahi, system, interfaces)
     lost = sorted(listing.unresolved)[:ASKED_AT_MOST]
-    found = await asyncio.gather(*map(reader.read, asked), *map(reader.read_lost, lost))
+    seen_on = {s.interface for s in asked}
+    with Voices(avahi, [i for i in interfaces if i.index in seen_on]) as voices:
+        reader = _Reader(avahi, system, interfaces, voices)
+        found = await asyncio.gather(*map(reader.read, asked), *map(reader.read_lost, lost))
     unasked = [reader.told(s) for s in others if s not in asked]
     peers = await reader.count_owners([*found, *unasked])
     return tuple(sorted(peers, key=lambda peer: peer.name))
 
 
 class _Reader:
-    def __init__(self, avahi: Avahi, system: System, interfaces: Sequence[Interface]) -> None:
+    def __init__(self, avahi: Avahi, system: System, interfaces: Sequence[Interface], voices: Voices) -> None:
         self._avahi = avahi
+        self._voices = voices
         self._system = system
         self._interfaces = {i.index: i for i in interfaces}
         self._gate = asyncio.Semaphore(LOOKUPS_AT_ONCE)
@@ -78,6 +82,15 @@ class _Reader:
         """Ask everybody about a node that Avahi resolves."""
         peer = self.told(service)
         interface = self._interfaces.get(service.interface)
+        listening = asyncio.ensure_future(self._voices.speaks(service))
+        try:
+            reached = await self._ask(peer, service, interface)
+            # whoever is off says nothing: nobody has to wait for it
+            return replace(reached, speaks=await listening) if reached.alive else reached
+        finally:
+            listening.cancel()
+
+    async def _ask(self, peer: PeerFacts, service: Service, interface: Interface | None) -> PeerFacts:
         if is_link_local_ipv6(service.address):  # no name leads to it: glibc would ask for IPv4 for 5 s
             return await self._reach(peer, service, interface)
         reached, lookup = await asyncio.gather(

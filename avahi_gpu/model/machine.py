@@ -52,6 +52,7 @@ class PeerFacts:
     cards: tuple[str, ...] | None = None
     gateway: str = ""  # the router that packets to it would take; '' where it is on the link
     elsewhere: str = ""  # another address of the same host that answers, where ``address`` does not
+    speaks: bool | None = None  # its avahi-daemon answered just now; None: this could not be told
     glibc_alive: bool | None = None  # whether glibc's answer answers, where it is another address
     # of a service without an address: whether the host of that name has one, and the service all but its TXT
     host_address: str = ""

@@ -35,6 +35,19 @@ def pull_the_cable(lab: Cluster) -> None:
     lab[2].cut(carrier=True)
 
 
+def kill_avahi(lab: Cluster) -> None:
+    lab[2].run(["pkill", "-KILL", "-x", "avahi-daemon"], check=True)
+
+
+def freeze_it(lab: Cluster) -> None:
+    """A machine that swaps itself to death: its kernel still answers."""
+    lab[2].freeze()
+
+
+def thaw_it(lab: Cluster) -> None:
+    lab[2].thaw()
+
+
 def drop_everything(lab: Cluster) -> None:
     """A firewall that lets mDNS through, and nothing else."""
     rules = (
@@ -190,6 +203,23 @@ SCENARIOS = (
         "AG604",
         pull_the_cable,
         touches=THIRD,
+    ),
+    Scenario(
+        "A-09",
+        "peer-with-avahi-killed",
+        "a node's avahi-daemon is killed: no goodbye, and the machine answers",
+        "AG618",
+        kill_avahi,
+        touches=THIRD,
+    ),
+    Scenario(
+        "A-09",
+        "peer-frozen",
+        "a node hangs: its kernel answers, no program does",
+        "AG618",
+        freeze_it,
+        touches=THIRD,
+        heals=thaw_it,
     ),
     Scenario(
         "C-07",

@@ -78,6 +78,7 @@ def peer(number: int, **changed: object) -> PeerFacts:
         versions=TORCH,
         gpus=1,
         calls_itself=name,
+        speaks=True,
     )
     return replace(facts, **changed)  # type: ignore[arg-type]
 

@@ -132,6 +132,12 @@ def test_a_machine_that_is_off_is_told_from_one_behind_a_firewall(
     assert word in cluster_findings(facts)["AG604"].says
 
 
+def test_a_node_whose_avahi_is_silent_while_it_answers_is_an_error(healthy: Facts) -> None:
+    assert errors(broken_peer(healthy, speaks=False)) == ["AG618"]
+    assert errors(broken_peer(healthy, speaks=False, alive=False, cards=())) == ["AG604"]
+    assert errors(broken_peer(healthy, speaks=None)) == []
+
+
 def test_a_silent_peer_that_answers_elsewhere_has_moved(healthy: Facts) -> None:
     facts = broken_peer(healthy, alive=False, cards=(), elsewhere="10.77.0.33")
 
