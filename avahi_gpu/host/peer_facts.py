@@ -23,6 +23,7 @@ from avahi_gpu.host.voices import Voices
 from avahi_gpu.model import DOMAIN, NODE_SERVICE, Interface, Lookup, PeerFacts, Service
 
 PROBE_S = 1.5  # a connection within a LAN takes a millisecond; one lost packet costs a second
+ELSEWHERE_S = 1.1  # the machine is known to be in trouble: one lost packet may be repeated
 CARDS_AFTER_S = 0.3  # a healthy node has answered by then, and nobody needs to ask whether it is there
 LOOKUPS_AT_ONCE = 8  # each is a process
 # a node beyond these is listed and not asked: thousands of names are somebody's flood, not a cluster
@@ -180,7 +181,7 @@ class _Reader:
         """Return the first of ``addresses`` that answers; an IPv6 link-local one only on ``interface``."""
         scoped = [_scoped(a, interface) for a in addresses]
         askable = [a for a in scoped if "%" in a or not is_link_local_ipv6(a)]
-        answers = await asyncio.gather(*(net.probe(a, 9, PROBE_S) for a in askable))
+        answers = await asyncio.gather(*(net.probe(a, 9, ELSEWHERE_S) for a in askable))
         return next((a for a, answer in zip(askable, answers, strict=True) if answer), "")
 
     async def _look_up(self, host: str) -> Lookup:
