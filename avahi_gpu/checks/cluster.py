@@ -3,7 +3,7 @@ before, so that one dead peer gives one error and hides nothing about the others
 
 from __future__ import annotations
 
-from avahi_gpu.checks.absence import describe_absent
+from avahi_gpu.checks.absence import Absence, describe_absent
 from avahi_gpu.checks.hosts_line import fix_hosts_line, machine_of
 from avahi_gpu.checks.name_servers import dns_wait_s
 from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unknown, warn
@@ -14,6 +14,7 @@ from avahi_gpu.checks.peers import (
     is_leftover,
     is_named,
     is_on_link,
+    is_traced_stranger,
     join,
     lan,
     names_of,
@@ -47,13 +48,11 @@ def peers_listed(facts: Facts) -> Outcome:
         return unknown("nobody looked for other nodes")
     missing = [name for name in facts.wanted_peers if not any(is_named(p, name) for p in facts.peers)]
     # a host name that was traced may be any machine's: AG118 and AG119 say what became of it
-    traced = {t.asked for t in facts.names.traces or () if "." in t.asked.rstrip(".")}
-    strangers = [name for name in missing if name in traced]
-    missing = [name for name in missing if name not in traced]
+    strangers = [name for name in missing if is_traced_stranger(facts, name)]
+    missing = [name for name in missing if name not in strangers]
     listed = [f"{p.name} at {p.address}" if p.address else p.name for p in facts.peers]
     if missing:
-        told = {a.name: a for a in facts.absent}
-        words = [describe_absent(told.get(name, AbsentPeer(name))) for name in missing]
+        words = [_describe_missing(facts, name) for name in missing]
         return error(
             f"{join(missing)} {'is' if len(missing) == 1 else 'are'} not listed: "
             + "; ".join(dict.fromkeys(w.cause for w in words)),
@@ -62,7 +61,10 @@ def peers_listed(facts: Facts) -> Outcome:
             hint="; ".join(dict.fromkeys(w.hint for w in words)),
         )
     if strangers:
-        return info(f"{' and '.join(strangers)}: no node of this project is listed by that name", listed)
+        words = [_describe_missing(facts, name) for name in strangers]
+        return info(
+            f"{join(strangers)} {verb(strangers, 'is', 'are')} no listed node", [w.evidence for w in words]
+        )
     if not facts.peers:
         return warn(
             "no other node is seen",
@@ -70,6 +72,10 @@ def peers_listed(facts: Facts) -> Outcome:
             "and no firewall may drop UDP port 5353",
         )
     return ok(*listed)
+
+
+def _describe_missing(facts: Facts, name: str) -> Absence:
+    return describe_absent(next((a for a in facts.absent if a.name == name), AbsentPeer(name)))
 
 
 @check(

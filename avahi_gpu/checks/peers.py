@@ -20,6 +20,14 @@ def restrict_peers(facts: Facts, names: tuple[str, ...]) -> Facts:
     return replace(facts, peers=peers, wanted_peers=names)
 
 
+def is_traced_stranger(facts: Facts, name: str) -> bool:
+    """Whether a name that the user gave is that of a host which is no listed node and never was one."""
+    traced = any(t.asked == name and "." in name.rstrip(".") for t in facts.names.traces or ())
+    listed = any(is_named(p, name) for p in facts.peers or ())
+    known = any(a.name == name and a.seen_ago_s is not None for a in facts.absent)
+    return traced and not listed and not known
+
+
 def is_named(peer: PeerFacts, name: str) -> bool:
     """Tell whether ``name``, as a user writes it, means this peer: its name, host name or address."""
     wanted = name.lower().rstrip(".")

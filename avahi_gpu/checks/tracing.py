@@ -5,7 +5,7 @@ from __future__ import annotations
 from avahi_gpu.checks.hosts_line import machine_of
 from avahi_gpu.checks.name_servers import DECIDING, PHRASES, dns_wait_s, local_is_claimed
 from avahi_gpu.checks.outcome import Outcome, error, ok, skip, unread, warn
-from avahi_gpu.checks.peers import is_named
+from avahi_gpu.checks.peers import is_traced_stranger
 from avahi_gpu.checks.registry import check
 from avahi_gpu.files import etc_hosts, mdns_allow
 from avahi_gpu.files.nsswitch_chain import FULL, IPV6_ONLY, MDNS, MINIMAL
@@ -70,9 +70,7 @@ def _judge(traces: list[Trace], facts: Facts) -> Outcome:
 
 def _others(facts: Facts) -> list[Trace]:
     """Return the traces of names that are no listed node's; a bare name must be one (AG601)."""
-    peers = facts.peers or ()
-    traces = facts.names.traces or ()
-    return [t for t in traces if "." in t.asked.rstrip(".") and not any(is_named(p, t.asked) for p in peers)]
+    return [t for t in facts.names.traces or () if is_traced_stranger(facts, t.asked)]
 
 
 def _lines(story: Story) -> list[str]:
