@@ -62,9 +62,8 @@ def peers_listed(facts: Facts) -> Outcome:
         )
     if strangers:
         words = [_describe_missing(facts, name) for name in strangers]
-        return info(
-            f"{join(strangers)} {verb(strangers, 'is', 'are')} no listed node", [w.evidence for w in words]
-        )
+        says = f"{join(strangers)} {'is' if len(strangers) == 1 else 'are'} no listed node"
+        return info(says, [w.evidence for w in words])
     if not facts.peers:
         return warn(
             "no other node is seen",

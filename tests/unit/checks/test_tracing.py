@@ -9,6 +9,7 @@ import pytest
 from avahi_gpu.checks.registry import run_checks
 from avahi_gpu.checks.tracing import tell_story
 from avahi_gpu.model import (
+    AbsentPeer,
     AvahiAnswer,
     DaemonState,
     Facts,
@@ -147,6 +148,13 @@ def test_a_listed_node_and_a_bare_name_are_judged_with_the_nodes(healthy: Facts)
     assert failing(with_trace(healthy, bare)) == {"AG601": "error"}
     facts = replace(with_trace(healthy, listed), peers=healthy.peers)
     assert failing(facts) == {}
+
+
+def test_a_host_name_of_a_node_that_was_there_before_is_a_missing_node(healthy: Facts) -> None:
+    seen = AbsentPeer(PEER, ADDRESS, "memory", alive=False, seen_ago_s=60.0)
+    facts = replace(with_trace(healthy, NOBODY), absent=(seen,))
+
+    assert failing(facts) == {"AG601": "error"}
 
 
 @pytest.mark.parametrize(
