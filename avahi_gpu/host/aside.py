@@ -16,8 +16,11 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-async def aside(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Return what ``work`` returns, or raise what it raises. When cancelled, the thread is left behind."""
+def aside(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
+    """Begin the work at once; await it for what it returns or raises. When cancelled, it is left behind.
+
+    A future and no coroutine: what has come is not lost where a busy loop sees it only after a deadline.
+    """
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()
 
@@ -36,4 +39,4 @@ async def aside(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
             loop.call_soon_threadsafe(settle, give, value)
 
     threading.Thread(target=run, name=f"aside {getattr(work, '__name__', '')}", daemon=True).start()
-    return await answer
+    return answer

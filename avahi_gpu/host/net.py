@@ -94,7 +94,7 @@ def _describe(links: list[Any], addresses: list[Any], system: System) -> tuple[I
                 running=bool(flags & IFF_UP and flags & IFF_RUNNING),
                 multicast=bool(flags & IFF_MULTICAST),
                 mtu=int(link.get_attr("IFLA_MTU") or 0),
-                speed_mbit=_speed(name, system),
+                speed_mbit=_speed(name, system) if flags & IFF_RUNNING else None,
                 addresses=tuple(_addresses(index, addresses)),
                 in_mdns_group=None if members is None else index in members,
             )

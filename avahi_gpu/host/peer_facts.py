@@ -137,13 +137,18 @@ class _Reader:
         own = {a.ip for i in self._interfaces.values() for a in i.addresses}
         count = Counter(p.address for p in peers)
         named = {i.name: i for i in self._interfaces.values()}
+        asked: dict[tuple[str, str], asyncio.Task[tuple[str, ...] | None]] = {}  # each address once
 
         async def ask(peer: PeerFacts) -> PeerFacts:
             interface = named.get(peer.interface or "")
             shared = peer.address is not None and (count[peer.address] > 1 or peer.address in own)
             if not shared or peer.address is None or interface is None:
                 return peer
-            return replace(peer, cards=await ask_cards(peer.address, interface, all_of_them=True))
+            place = (peer.address, interface.name)
+            if place not in asked:
+                asking = ask_cards(peer.address, interface, all_of_them=True)
+                asked[place] = asyncio.get_running_loop().create_task(asking)
+            return replace(peer, cards=await asked[place])
 
         return list(await asyncio.gather(*map(ask, peers)))
 

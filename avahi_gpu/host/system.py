@@ -94,7 +94,7 @@ class System:
     def exists(self, path: str | Path) -> bool:
         """Return whether something is there, links followed. Never raises."""
         try:
-            return self._locate(str(path)).exists()
+            return os.path.exists(self._follow(str(path)))  # noqa: PTH110  a fifth of pathlib's time
         except OSError:
             return False
 
