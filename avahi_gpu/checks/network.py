@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from avahi_gpu.checks import fixes
 from avahi_gpu.checks.outcome import Outcome, error, ok, unknown, unread, warn
 from avahi_gpu.checks.registry import check
-from avahi_gpu.model import Facts, Interface
+from avahi_gpu.model import Facts, Fix, Interface
 
 MDNS_GROUP, MDNS_GROUP_6 = "224.0.0.251", "ff02::fb"  # RFC 6762 section 3
 
@@ -62,7 +63,7 @@ def multicast(facts: Facts) -> Outcome:
     return error(
         "no LAN interface can multicast, so nobody can be found",
         [f"{i.name} lacks the MULTICAST flag" for i in ready],
-        hint=f"run as root: ip link set {ready[0].name} multicast on" if ready else "",
+        fix=_let_multicast(ready[0]) if ready else None,
     )
 
 
@@ -72,7 +73,7 @@ def multicast(facts: Facts) -> Outcome:
     area="network",
     says=f"a LAN interface listens to the mDNS group {MDNS_GROUP} or {MDNS_GROUP_6}",
     needs=("AG202", "AG304", "AG305", "AG308"),
-    follows=("AG204", "AG205", "AG207"),  # whoever hears nobody need not ask further
+    follows=("AG204", "AG205", "AG207", "AG208", "AG212"),  # whoever hears nobody need not ask further
 )
 def mdns_group(facts: Facts) -> Outcome:
     """avahi-daemon joins the group on every interface that it uses."""
@@ -95,6 +96,19 @@ def mdns_group(facts: Facts) -> Outcome:
         hint="allow-interfaces or deny-interfaces in avahi-daemon.conf may exclude it; "
         "otherwise restart avahi-daemon",
     )
+
+
+def _let_multicast(interface: Interface) -> Fix:
+    title = f"let {interface.name} multicast (until the next boot)"
+    switch = ("ip", "link", "set", interface.name, "multicast")
+    change = fixes.command(
+        title,
+        (*switch, "on"),
+        undo=(*switch, "off"),
+        question=f"Set the MULTICAST flag of {interface.name}?",
+        until_boot=True,
+    )
+    return Fix(title, (change,))
 
 
 def _lan(facts: Facts) -> list[Interface]:

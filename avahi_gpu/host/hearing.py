@@ -139,7 +139,7 @@ class Trial:
         self.states[address] = "asked"
         name = ipaddress.ip_address(address).reverse_pointer
         self._names[name] = address
-        protocol = IPV4 if self.interface.ipv4 is not None else IPV6
+        protocol = IPV6 if ":" in address else IPV4
         question = ("iisqqu", self.interface.index, protocol, name)
         with contextlib.suppress(BusError):
             async with contextlib.AsyncExitStack() as stack:

@@ -52,7 +52,7 @@ from avahi_gpu.model.naming import (
     StoryStep,
     Trace,
 )
-from avahi_gpu.model.network import Ear, Firewall, PacketFate, PacketKind
+from avahi_gpu.model.network import Ear, Firewall, KernelNet, PacketFate, PacketKind, ResolvedMdns, WayBack
 from avahi_gpu.model.view import (
     Attached,
     ClusterView,
@@ -122,6 +122,7 @@ __all__ = [
     "Gpu",
     "HostFacts",
     "Interface",
+    "KernelNet",
     "Leftover",
     "Link",
     "Listener",
@@ -142,6 +143,7 @@ __all__ = [
     "PinnedName",
     "PortTrial",
     "Purpose",
+    "ResolvedMdns",
     "ServerWord",
     "Service",
     "ServiceFile",
@@ -157,5 +159,6 @@ __all__ = [
     "UnitState",
     "Verdict",
     "Versions",
+    "WayBack",
     "natural_order",
 ]

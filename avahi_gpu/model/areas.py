@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from avahi_gpu.model.naming import Lookup, ModuleAnswer, NameServer, Trace
-from avahi_gpu.model.network import Ear, Firewall
+from avahi_gpu.model.network import Ear, Firewall, KernelNet, ResolvedMdns
 
 
 @dataclass(frozen=True)
@@ -43,5 +43,7 @@ class NetworkFacts:
     """The network: who shares mDNS's port, what the firewall lets through, who hears whom."""
 
     mdns_sockets: tuple[MdnsSocket, ...] | None = None
+    resolved_mdns: ResolvedMdns | None = None
     firewall: Firewall | None = None
+    kernel: KernelNet | None = None
     hearing: tuple[Ear, ...] | None = None  # () where there is nobody to ask

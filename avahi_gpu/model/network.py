@@ -61,3 +61,30 @@ class Ear:
     sent: bool | None = None  # a question of ours has left the card
     replied: tuple[str, ...] | None = None  # whose answer has come to the card
     seen: tuple[str, ...] | None = None  # whose packets of any kind have
+
+
+@dataclass(frozen=True)
+class WayBack:
+    """Which of its addresses the kernel would use towards a neighbour on an interface's subnet."""
+
+    interface: str
+    neighbour: str
+    source: str | None  # None: no route
+    strict: bool  # net.ipv4.conf.*.rp_filter is 1: packets whose way back is another one are dropped
+
+
+@dataclass(frozen=True)
+class KernelNet:
+    """Settings and routes of the kernel that decide over multicast."""
+
+    ways_back: tuple[WayBack, ...] = ()
+    memberships_max: int | None = None  # net.ipv4.igmp_max_memberships, of one socket
+    in_group: frozenset[str] | None = None  # interfaces that are in 224.0.0.251, the group of IPv4
+
+
+@dataclass(frozen=True)
+class ResolvedMdns:
+    """mDNS in systemd-resolved: ``yes`` (asks and answers), ``resolve`` (asks) or ``no``, by link."""
+
+    overall: str
+    links: tuple[tuple[str, str], ...] = ()

@@ -40,6 +40,42 @@ def pass_multicast(lab: Cluster) -> None:
     inside(lab[0].switch, ["nft", "delete", "table", "bridge", "snooping"])
 
 
+def share_the_port(lab: Cluster) -> None:
+    """Start a program that binds mDNS's port beside avahi-daemon, as libraries for mDNS do."""
+    program = (
+        "import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM);"
+        "s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1);"
+        "s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1);"
+        "s.bind(('', 5353)); print('bound', flush=True); time.sleep(600)"
+    )
+    other = lab[0].popen(["python3", "-c", program])
+    assert other.stdout is not None and other.stdout.readline() == "bound\n"
+    lab[0].restart_avahi()
+
+
+def commands(*lines: str, restart: bool = False) -> Callable[[Cluster], None]:
+    """Return what runs these commands of ip on the first host; ``{lan}`` is its subnet's first half."""
+
+    def break_it(lab: Cluster) -> None:
+        for line in lines:
+            lab[0].run(line.format(lan=f"{lab.subnet}.0/25").split(), check=True)
+        if restart:
+            lab[0].restart_avahi()
+
+    return break_it
+
+
+def fill_with_bridges(lab: Cluster) -> None:
+    """Give the host more bridges than one socket may join groups, and its LAN card last."""
+    host = lab[0]
+    host.stop_avahi()
+    for number in range(25):
+        host.run(["ip", "link", "add", f"br-{number}", "type", "bridge"], check=True)
+        host.run(["ip", "addr", "add", f"172.30.{number}.1/24", "dev", f"br-{number}"], check=True)
+        host.run(["ip", "link", "set", f"br-{number}", "up"], check=True)
+    host.start_avahi()
+
+
 SCENARIOS = (
     Scenario(
         "A-14",
@@ -80,5 +116,41 @@ SCENARIOS = (
         "AG207",
         stop_multicast,
         heals=pass_multicast,
+    ),
+    Scenario(
+        "A-15",
+        "another-program-on-the-port",
+        "a program with an mDNS library of its own binds UDP port 5353",
+        "AG209",
+        share_the_port,
+    ),
+    Scenario(
+        "A-27",
+        "vpn-takes-the-lan",
+        "a route for the LAN's subnet leads into a tunnel",
+        "AG208",
+        commands(
+            "ip link add wg0 type bridge",
+            "ip link set wg0 multicast off",
+            "ip addr add 10.99.0.1/32 dev wg0",
+            "ip link set wg0 up",
+            "ip route add {lan} dev wg0",
+        ),
+    ),
+    Scenario(
+        "A-32",
+        "more-interfaces-than-groups",
+        "25 bridges came before the LAN's card, and a socket may join 20 groups",
+        "AG212",
+        fill_with_bridges,
+        mends=True,
+    ),
+    Scenario(
+        "A-27",
+        "no-multicast-flag",
+        "`ip link set eth0 multicast off`",
+        "AG202",
+        commands("ip link set eth0 multicast off"),
+        mends=True,
     ),
 )

@@ -19,7 +19,9 @@ from avahi_gpu.model import (
     Gpu,
     HostFacts,
     Interface,
+    KernelNet,
     Lookup,
+    MdnsSocket,
     ModuleAnswer,
     NameFacts,
     NameServer,
@@ -29,10 +31,12 @@ from avahi_gpu.model import (
     PacketFate,
     PacketKind,
     PeerFacts,
+    ResolvedMdns,
     Service,
     ServiceFile,
     UnitState,
     Versions,
+    WayBack,
 )
 
 PACKET_KINDS: tuple[PacketKind, ...] = (
@@ -146,6 +150,12 @@ def healthy() -> Facts:
         versions=TORCH,
         node_id=f"{1:012x}",
         network=NetworkFacts(
+            mdns_sockets=(
+                MdnsSocket(4, "0.0.0.0", 100, 105, 77, "avahi-daemon"),
+                MdnsSocket(6, "::", 101, 105, 77, "avahi-daemon"),
+            ),
+            kernel=KernelNet((WayBack("eth0", "10.77.0.254", "10.77.0.1", strict=True),), 20),
+            resolved_mdns=ResolvedMdns("no"),
             hearing=(
                 Ear(
                     "eth0",

@@ -51,7 +51,9 @@ def test_no_multicast_is_one_error_with_its_command(healthy: Facts) -> None:
     found = [f for f in run_checks(broken) if f.verdict == "error"]
 
     assert [f.id for f in found] == ["AG202"]
-    assert "ip link set eth0 multicast on" in found[0].hint
+    assert found[0].fix is not None
+    (change,) = found[0].fix.changes
+    assert (change.argv[-1], change.undo[-1]) == ("on", "off") and change.question
     assert multicast(healthy).verdict == "ok"
 
 
