@@ -14,10 +14,12 @@ from avahi_gpu.render.matrix import MEANINGS, states_of
 from avahi_gpu.render.text import printable
 
 WIDTH, HEIGHT = 900, 760
-CENTRE = (450.0, 350.0)
-RADIUS = 250.0
+CENTRE = (450.0, 335.0)
+RADIUS = 230.0
 NODE_RADIUS = 30.0
-LETTER_AT = 0.3  # of the way from the node that tries: both directions of a pair have a place of their own
+SIGN_AT = 0.3  # of the way from the node that tries: both directions of a pair have a place of their own
+NAME_AT = 46.0  # from the centre of a node outwards
+SIDE = 0.3  # of the radius: beyond that a name begins or ends at its node
 NAME_MAX = 28
 # state -> colour, pattern of the line, letter
 LOOKS = {
@@ -45,6 +47,7 @@ def draw(view: ClusterView) -> str:
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
         *_links(view, states),
         *_nodes(view),
+        _reading(),
         *_legend(counts),
         "</svg>",
     ]
@@ -67,15 +70,16 @@ def _links(view: ClusterView, states: dict[tuple[str, str], str]) -> Iterator[st
             colour, dashes, _ = LOOKS[worst]
             pattern = f' stroke-dasharray="{dashes}"' if dashes else ""
             ways = f"{_way(one, other)}: {MEANINGS[there]}; {_way(other, one)}: {MEANINGS[back]}"
+            signs = f"{_sign(there, x1, y1, x2, y2)}{_sign(back, x2, y2, x1, y1)}" if worst != "ok" else ""
             yield (
                 f'<g><title>{escape(ways)}</title><line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" '
                 f'y2="{y2:.1f}" stroke="{colour}" stroke-width="3"{pattern}/>'
-                f"{_letter(there, x1, y1, x2, y2)}{_letter(back, x2, y2, x1, y1)}</g>"
+                f"{signs}</g>"
             )
 
 
-def _letter(state: str, x1: float, y1: float, x2: float, y2: float) -> str:
-    x, y = x1 + (x2 - x1) * LETTER_AT, y1 + (y2 - y1) * LETTER_AT
+def _sign(state: str, x1: float, y1: float, x2: float, y2: float) -> str:
+    x, y = x1 + (x2 - x1) * SIGN_AT, y1 + (y2 - y1) * SIGN_AT
     colour, _, letter = LOOKS[state]
     return (
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="10" fill="#ffffff" stroke="{colour}"/>'
@@ -90,14 +94,18 @@ def _nodes(view: ClusterView) -> Iterator[str]:
         words = printable(node.name, NAME_MAX)
         more = "this machine" if node.own else "" if node.asked else "not asked"
         label = f"{words}{f', {more}' if more else ''}"
-        below = y + NODE_RADIUS + 18
+        outward = 2 * math.pi * number / max(len(view.nodes), 1) - math.pi / 2
+        dx, dy = math.cos(outward), math.sin(outward)
+        anchor = "start" if dx > SIDE else "end" if dx < -SIDE else "middle"
+        at = f'x="{x + NAME_AT * dx:.1f}" text-anchor="{anchor}"'
+        below = y + NAME_AT * dy + (-10 if dy < -SIDE else 12 if dy > SIDE else 0)
         yield (
             f'<g role="img" aria-label={quoteattr(label)}>'
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{NODE_RADIUS}" fill="#f2f2f2" stroke="#333333" '
             f'stroke-width="2"{edge}/>'
             f'<text x="{x:.1f}" y="{y + 5:.1f}" text-anchor="middle" fill="#333333">{number + 1}</text>'
-            f'<text x="{x:.1f}" y="{below:.1f}" text-anchor="middle" fill="#111111">{escape(words)}</text>'
-            f'<text x="{x:.1f}" y="{below + 17:.1f}" text-anchor="middle" fill="#555555" font-size="12">'
+            f'<text {at} y="{below:.1f}" fill="#111111">{escape(words)}</text>'
+            f'<text {at} y="{below + 16:.1f}" fill="#555555" font-size="12">'
             f"{escape(more or printable(node.address, 45))}</text></g>"
         )
 
@@ -112,6 +120,13 @@ def _legend(counts: dict[str, int]) -> Iterator[str]:
             f'<g><line x1="{x}" y1="{y}" x2="{x + 40}" y2="{y}" stroke="{colour}" stroke-width="3"{pattern}/>'
             f'<text x="{x + 50}" y="{y + 5}" fill="#111111">{letter} {escape(MEANINGS[state])}</text></g>'
         )
+
+
+def _reading() -> str:
+    return (
+        f'<text x="20" y="{HEIGHT - 64}" fill="#555555" font-size="12">'
+        "A sign stands near the node that tries; a line without signs is fine both ways.</text>"
+    )
 
 
 def _way(source: SurveyedNode, target: SurveyedNode) -> str:

@@ -72,6 +72,7 @@ class Meeting:
     tell: Callable[[str], None]
     met: dict[str, Met] = field(default_factory=dict)  # by the id of the start
     missed: dict[str, Missed] = field(default_factory=dict)  # by id of the record, or address
+    named: tuple[str, ...] = ()  # addresses that the user gave
     queued: set[str] = field(default_factory=set)  # addresses of doctors that somebody else asks
     _visits: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _strangers: int = 0
@@ -230,20 +231,21 @@ async def meet(
     began = loop.time()
     end, listed_by = began + wait_s, began + RELIABLE_S
     named = [a for p in peers if (a := await find_address(p, here.avahi)) is not None]
+    meeting.named = tuple(named)
     told: tuple[str, ...] = ()
     while (now := loop.time()) < (end + QUEUE_S if meeting.queued else end):
         for doctor in here.doctors:
             if doctor.role == "answers" and doctor.id not in meeting.met:
                 meeting.visit(doctor.id, doctor.address, (doctor.port,))
         if now >= listed_by:
-            for address in _unmet(named, here, meeting):
+            for address in unmet(named, here, meeting):
                 meeting.visit(address, address, DOCTOR_PORTS)
             missing = missing_nodes(here, meeting)
             if remote is not None:
                 remote.start([s for s in missing if not meeting.expects(s)])
                 missing = [s for s in missing if s.address not in remote.faults]
             missing = [s for s in missing if not meeting.is_hopeless(s)]
-            names = (*(s.name for s in missing), *_unmet(named, here, meeting))
+            names = (*(s.name for s in missing), *unmet(named, here, meeting))
             if not names and not (peers and not meeting.met):
                 return
             if names != told and now < end:
@@ -264,7 +266,7 @@ def missing_nodes(here: Station, meeting: Meeting) -> list[Service]:
     ]
 
 
-def _unmet(named: Sequence[str], here: Station, meeting: Meeting) -> list[str]:
+def unmet(named: Sequence[str], here: Station, meeting: Meeting) -> list[str]:
     """Return the addresses that the user has named, and where no doctor was met."""
     own = here.own_addresses()
     known = {m_.address for m_ in meeting.met.values()}

@@ -55,6 +55,36 @@ except OSError:
     pass
 print(got.decode(errors="replace"), end="")
 """
+# a doctor that is none: what it answers depends on which of the ports it is asked at
+LIAR = """
+import asyncio, json, sys
+ABOUT = {"type": "about", "hostname": "\\x1b[2Jliar", "host": "liar.local", "cluster": "default"}
+async def serve(number, reader, writer):
+    await reader.readline()
+    about = json.dumps({**ABOUT, "id": "%016x" % number}).encode() + b"\\n"
+    if number == 0:
+        writer.write(b"A" * 10_000_000)
+    elif number == 1:
+        await asyncio.sleep(100)
+    elif number == 2:
+        writer.write(about + b"garbage\\n" * 1000)
+    elif number == 3:
+        writer.write(about)
+        await asyncio.sleep(100)
+    else:
+        while True:
+            await reader.readline()
+            writer.write(about)
+    await writer.drain()
+    writer.close()
+async def main():
+    for number in range(5):
+        def answer(r, w, number=number): return serve(number, r, w)
+        await asyncio.start_server(answer, sys.argv[1 + number], 29420)
+    print("lies", flush=True)
+    await asyncio.sleep(60)
+asyncio.run(main())
+"""
 HELLO = '{"type":"hello","id":"0123456789abcdef","host":"stranger","version":1}'
 
 
@@ -136,6 +166,30 @@ def test_with_a_key_strangers_get_nothing_and_nodes_without_it_are_named(lab: Cl
     assert (found.exit_code, found.errors) == (1, ["AG621"]), found.tell()
     assert found.states == dict.fromkeys(((1, 3), (2, 3), (3, 1), (3, 2)), "unknown")
     assert "gpu-node-3" in found.says("AG621")
+
+
+def test_doctors_that_lie_or_fall_silent_spoil_nothing(lab: Cluster) -> None:
+    addresses = [f"{lab.subnet}.{100 + n}" for n in range(5)]
+    for address in addresses:
+        lab[2].run(["ip", "addr", "add", f"{address}/24", "dev", "eth0"], check=True)
+    liar = lab[2].follow(["python", "-c", LIAR, *addresses])
+    liar.wait_for("lies")
+    try:
+        with serving(lab[1:2]):
+            began = time.monotonic()
+            found = survey(lab[0], "--wait", "4", "--peers", ",".join(addresses))
+            took_s = time.monotonic() - began
+    finally:
+        liar.end()
+        for address in addresses:
+            lab[2].run(["ip", "addr", "del", f"{address}/24", "dev", "eth0"], check=True)
+
+    assert took_s < 45 and found.errors == [], found.tell()
+    states = {(p["from"], p["to"]): p["state"] for p in found.data["matrix"]}
+    assert states["gpu-node-1", "gpu-node-2"] == states["gpu-node-2", "gpu-node-1"] == "ok"
+    told = {n["address"]: (n["asked"], n["why"]) for n in found.data["nodes"]}
+    assert [told[address][0] for address in addresses] == [False] * 5, told
+    assert all(told[address][1] for address in addresses), told
 
 
 def test_ctrl_c_ends_both_sides_without_a_traceback(lab: Cluster) -> None:
