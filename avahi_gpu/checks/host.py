@@ -7,7 +7,8 @@ from avahi_gpu.checks.daemon_config import says_no_dbus
 from avahi_gpu.checks.daemon_state import log_lines
 from avahi_gpu.checks.outcome import Outcome, error, ok, skip, unknown, warn
 from avahi_gpu.checks.registry import check
-from avahi_gpu.model import Facts
+from avahi_gpu.checks.surroundings import FOR_CONTAINERS, lacks_bus
+from avahi_gpu.model import Facts, Fix
 
 # Avahi's own states of its server object (avahi-common/defs.h)
 RUNNING = 2
@@ -23,6 +24,21 @@ def system_bus(facts: Facts) -> Outcome:
     if daemon.bus_reachable:
         return ok()
     evidence = [daemon.bus_error] if daemon.bus_error else []
+    if lacks_bus(facts):
+        return error(
+            "the host's system bus was not handed into this container, so Avahi cannot be asked",
+            [*evidence, "there is no /run/dbus/system_bus_socket"],
+            fix=Fix("start the container with the host's sockets", commands=(FOR_CONTAINERS,)),
+            hint="no second avahi-daemon: the host's answers for the container too",
+        )
+    around = facts.host.surroundings
+    if around is not None and around.mapped_user and around.bus_socket:
+        return error(
+            "the system bus refuses this process, whose user has another number outside its user namespace",
+            evidence,
+            hint="run it outside of the rootless container, or map the user to itself: podman run "
+            "--userns=keep-id",
+        )
     if facts.packages.get("dbus") is False:
         return error(
             "the D-Bus system bus is not installed",
@@ -36,6 +52,8 @@ def system_bus(facts: Facts) -> Outcome:
 @check("AG302", slug="avahi-installed", area="host", says="avahi-daemon is installed", setup=True)
 def avahi_installed(facts: Facts) -> Outcome:
     """Installed is what a package says, or a daemon that answers."""
+    if lacks_bus(facts):
+        return skip("a container for one program borrows the host's Avahi (AG301)")
     if facts.daemon.installed or facts.daemon.on_bus:
         return ok(f"avahi {facts.daemon.version}" if facts.daemon.version else "found on disk")
     fix = fixes.install("avahi", facts)

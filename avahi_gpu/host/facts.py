@@ -148,7 +148,7 @@ async def gather_facts(
     )
     readings = await read_all(ground, setup_only=not deep, within_s=deadline.left_s, pending=deadline.pending)
     installed, answer, versions, kernel_name = await others
-    gpus, driver, _, gpu_error = answer or (None, "", "", "")
+    gpus, driver, cuda_driver, gpu_error = answer or (None, "", "", "")
     await asked
     avahi = DaemonFacts(**readings.values.get("avahi", {}))
     daemon = await _complete(system, deadline, lan.daemon, avahi)
@@ -182,6 +182,7 @@ async def gather_facts(
         absent=lan.absent,
         gpus=gpus,
         versions=replace(versions or Versions(), driver=driver),
+        cuda_driver=cuda_driver,
         gpu_error=gpu_error,
         wanted_peers=wanted_peers,
         node_id=node.make_node_id(machine.id, hostname),
@@ -224,7 +225,7 @@ async def _complete(
 
 def _read_gpus(system: System, known: Facts | None) -> gpu.Answer:
     if known is not None and known.gpus is not None:
-        return known.gpus, known.versions.driver, "", known.gpu_error
+        return known.gpus, known.versions.driver, known.cuda_driver, known.gpu_error
     return gpu.read_gpus(min(gpu.NVML_S, system.left_s()))
 
 

@@ -48,7 +48,7 @@ def read_own_name(system: System) -> OwnName:
     """Ask Python's socket module, in a process of its own. Raises OSError where it did not answer."""
     done = system.run([sys.executable, "-I", "-S", "-c", _ASK], OWN_NAME_S)
     if not done.ok:
-        raise OSError(f"looking the own host name up did not end within {OWN_NAME_S:.0f} s")
+        raise OSError(done.reason)
     return parse_answer(done.stdout)
 
 

@@ -21,6 +21,7 @@ from avahi_gpu.host import (
     firewall,
     hearing,
     kernel_net,
+    launcher_files,
     mdns_sockets,
     name_caches,
     name_servers,
@@ -31,6 +32,7 @@ from avahi_gpu.host import (
     resolved,
     rival,
     service_folder,
+    surroundings,
     torch_surroundings,
     tracing,
 )
@@ -73,6 +75,13 @@ class Prober:
 
 
 PROBERS: dict[str, Prober] = {
+    "host.accelerate": Prober(launcher_files.read_accelerate, torch_surroundings.ENDPOINT_S),
+    "host.clock": Prober(surroundings.read_clock, FILES_S),
+    "host.gpu_devices": Prober(surroundings.read_gpu_devices, FILES_S),
+    "host.hostfile": Prober(launcher_files.read_hostfile, torch_surroundings.ENDPOINT_S),
+    "host.key": Prober(launcher_files.read_key, FILES_S),
+    "host.shared_memory": Prober(surroundings.read_shared_memory, FILES_S),
+    "host.surroundings": Prober(surroundings.read, surroundings.WSLINFO_S + 0.5, setup=True),
     "host.environment": Prober(torch_surroundings.read_environment, FILES_S),
     "host.endpoints": Prober(torch_surroundings.read_endpoints, torch_surroundings.ENDPOINT_S),
     "host.listeners": Prober(ports.read, FILES_S),

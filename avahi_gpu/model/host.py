@@ -67,6 +67,67 @@ class Leftover:
 
 
 @dataclass(frozen=True)
+class ClusterKey:
+    """The cluster key as launch would take it. ``path`` '': there is none; ``error``: why launch refuses."""
+
+    path: str = ""
+    error: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class LauncherFile:
+    """A file that a launcher goes by, with the places that it names, looked up."""
+
+    path: str
+    text: str
+    endpoints: tuple[Endpoint, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What this system runs in, and what its Python is."""
+
+    container: str = ""  # docker, podman, lxc, kubernetes, systemd-nspawn, …; '': none is seen
+    wsl: str = ""  # nat, mirrored, unknown; '': not under WSL
+    bus_socket: bool = True  # the system bus's socket is there
+    avahi_socket: bool = True
+    mapped_user: bool = False  # in a user namespace: our number here is another one outside
+    c_library: str = ""  # glibc 2.36; '' where it is none
+    python: str = ""  # conda, snap, flatpak; '': the distribution's or a virtual environment
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The time of day, as far as it can be judged from here."""
+
+    year: int
+    synchronised: bool | None  # by ntpd, chrony or timesyncd: the kernel's word; None: it may not be asked
+
+
+@dataclass(frozen=True)
+class SharedMemory:
+    """The tmpfs for shared memory in MiB. ``size_mib`` None: it is not there."""
+
+    size_mib: int | None
+    free_mib: int = 0
+
+
+@dataclass(frozen=True)
+class GpuDevices:
+    """GPUs as the kernel sees them, without any library."""
+
+    nvidia: int = 0  # on the PCI bus
+    others: tuple[str, ...] = ()  # AMD, Intel: compute devices of other makers
+    driver: str = ""  # the NVIDIA driver that is loaded
+    nodes: int = 0  # /dev/nvidia0 and so on
+    rdma: tuple[str, ...] = ()  # InfiniBand and RoCE devices
+    memlock_kib: int | None = None  # what may be locked in memory; None: no limit
+    cuda_compat: bool = False  # a forward compatibility package is there
+
+
+@dataclass(frozen=True)
 class HostFacts:
     """The host: its own name, what it runs in, its clock, memory, ports, environment."""
 
@@ -78,3 +139,10 @@ class HostFacts:
     reserved_ports: str = ""  # net.ipv4.ip_local_reserved_ports
     own_name: OwnName | None = None
     pinned_names: tuple[PinnedName, ...] | None = None
+    key: ClusterKey | None = None
+    hostfile: LauncherFile | None = None  # DeepSpeed's; path '': there is none
+    accelerate: LauncherFile | None = None
+    surroundings: Surroundings | None = None
+    clock: Clock | None = None
+    shared_memory: SharedMemory | None = None
+    gpu_devices: GpuDevices | None = None

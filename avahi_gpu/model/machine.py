@@ -105,6 +105,7 @@ class Facts:
     peers: tuple[PeerFacts, ...] | None  # other nodes; None: not looked for
     gpus: tuple[Gpu, ...] | None
     versions: Versions
+    cuda_driver: str = ""  # the newest CUDA that the driver runs: 12.4
     gpu_error: str = ""  # why the GPUs could not be read, '' where that is normal
     absent: tuple[AbsentPeer, ...] = ()  # who is not among ``peers`` and should be
     wanted_peers: tuple[str, ...] = ()  # names of nodes that the user said must be there

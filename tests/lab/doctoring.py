@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -41,9 +41,9 @@ class Diagnosis:
         return "\n".join([f"exit code {self.exit_code}", *lines, self.stderr])
 
 
-def doctor(host: Host, *arguments: str, **options: Any) -> Diagnosis:
-    """Run the doctor; a traceback or an envelope that is none fails the test."""
-    done = host.run(["avahi-gpu", "doctor", "--json", *arguments], timeout=90, **options)
+def doctor(host: Host, *arguments: str, before: Sequence[str] = (), **options: Any) -> Diagnosis:
+    """Run the doctor, behind ``before``; a traceback or an envelope that is none fails the test."""
+    done = host.run([*before, "avahi-gpu", "doctor", "--json", *arguments], timeout=90, **options)
     assert "Traceback" not in done.stderr, done.stderr
     envelope = json.loads(done.stdout)
     assert envelope["exit_code"] == done.returncode

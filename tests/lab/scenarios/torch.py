@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from tests.lab import network
 from tests.lab.cluster import Cluster
 from tests.lab.scenarios.hosts import LOCALHOST, hosts_file
 from tests.lab.scenarios.scenario import Scenario
@@ -13,6 +14,8 @@ LISTEN = (
     "import socket, time; s = socket.socket(); s.setsockopt(1, 2, 1); s.bind(('', {port})); s.listen();"
     " print(flush=True); time.sleep(600)"
 )
+HOSTFILE = {"DLTS_HOSTFILE": "/var/job/hostfile"}  # hosts of the lab have a /var of their own, and no /job
+ACCELERATE = "/var/hf/accelerate/default_config.yaml"
 # as torchrun starts its workers, in a session of their own; then the agent goes
 ORPHAN = (
     "import os, subprocess, sys; env = dict(os.environ, RANK='0', TORCHELASTIC_RUN_ID='lost');"
@@ -33,6 +36,30 @@ def listen(port: int) -> Callable[[Cluster], None]:
         listener.stdout.readline()
 
     return break_it
+
+
+def write(path: str, text: str, mode: int = 0o644) -> Callable[[Cluster], None]:
+    """Return what gives the first host a file; ``@N`` is the number of each host's address."""
+
+    def break_it(lab: Cluster) -> None:
+        filled = text
+        for number, host in enumerate(lab, 1):
+            filled = filled.replace(f"@{number}", host.address)
+        lab[0].write(path, filled, mode)
+
+    return break_it
+
+
+def docker_first(lab: Cluster) -> None:
+    """Bring Docker's bridge up before the network card, on the first host of a hostfile."""
+    host = lab[0]
+    network.remove_port(host.switch, host.number)  # the kernel gives each interface a higher number
+    host.run(["ip", "link", "add", "docker0", "type", "bridge"], check=True)
+    host.run(["ip", "addr", "add", "172.17.0.1/16", "dev", "docker0"], check=True)
+    host.run(["ip", "link", "set", "docker0", "up"], check=True)
+    network.plug_in(host.switch, host.number, host.pid, host.address)
+    host.wait_for_avahi()
+    write("/var/job/hostfile", "@1 slots=1\n@2 slots=1\n")(lab)
 
 
 def orphan(lab: Cluster) -> None:
@@ -112,5 +139,44 @@ SCENARIOS = (
         "AG320",
         hosts_file(LOCALHOST),
         env={"MASTER_ADDR": "gpu-node-2.local", "MASTER_PORT": "29500"},
+    ),
+    Scenario(
+        "D-01",
+        "docker-before-the-lan",
+        "`hostname -I` begins with docker0's address on the first host of DeepSpeed's hostfile",
+        "AG339",
+        docker_first,
+        env=HOSTFILE,
+    ),
+    Scenario(
+        "D-03",
+        "hostfile-with-an-unknown-name",
+        "a bare name in DeepSpeed's hostfile, which this node cannot look up",
+        "AG336",
+        write("/var/job/hostfile", "gpu-node-1.local slots=1\ngpu-node-2 slots=1\n"),
+        env=HOSTFILE,
+    ),
+    Scenario(
+        "D-04",
+        "hostfile-with-a-bad-line",
+        "`gpu-node-2.local slots = 8` in DeepSpeed's hostfile",
+        "AG336",
+        write("/var/job/hostfile", "gpu-node-2.local slots = 8\n"),
+        env=HOSTFILE,
+    ),
+    Scenario(
+        "D-06",
+        "machine-rank-of-another",
+        "accelerate's configuration was copied with its machine_rank",
+        "AG338",
+        write(ACCELERATE, "num_machines: 2\nmachine_rank: 1\nmain_process_ip: @1\nnum_processes: 2\n"),
+        env={"HF_HOME": "/var/hf"},
+    ),
+    Scenario(
+        "L-01",
+        "key-open-to-others",
+        "the cluster key may be read by everybody",
+        "AG337",
+        write("/etc/avahi-gpu/key", "not a key\n", 0o644),
     ),
 )

@@ -1,0 +1,59 @@
+"""What DeepSpeed and accelerate go by: a hostfile, and accelerate's default configuration. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+HOSTFILE = "/job/hostfile"  # DLTS_HOSTFILE of deepspeed/launcher/runner.py
+ACCELERATE = ".cache/huggingface/accelerate/default_config"  # .yaml or .json, below the home folder
+MAX_HOSTS = 64  # of a hostfile that are looked up
+
+# as in parse_resource_filter's neighbour _parse_hostfile of DeepSpeed 0.19; older ones were as strict
+_LINE = re.compile(r"(\S+)\s+slots=(\d+)\s*(#.*)?")
+_SCALAR = re.compile(r"([A-Za-z_]\w*)\s*:\s*(.*)")
+
+
+@dataclass(frozen=True)
+class Hostfile:
+    """The hosts of a hostfile in its order, and what DeepSpeed would end with."""
+
+    hosts: tuple[tuple[int, str], ...]  # line, host
+    complaints: tuple[str, ...] = ()
+
+
+def parse_hostfile(text: str) -> Hostfile:
+    """Read ``host slots=N`` lines as DeepSpeed does; user@host is a host that ssh takes and others do not."""
+    hosts: list[tuple[int, str]] = []
+    complaints = []
+    for number, line in enumerate(text.split("\n"), 1):
+        words = line.strip()
+        if not words or words.startswith("#"):
+            continue
+        found = _LINE.fullmatch(words)
+        if found is None:
+            complaints.append(f"{number}: {words[:60]}: not `host slots=N`")
+        elif any(host == found[1] for _, host in hosts):
+            complaints.append(f"{number}: {found[1]} is there twice")
+        elif len(hosts) < MAX_HOSTS:
+            hosts.append((number, found[1]))
+    if not hosts and not complaints:
+        complaints.append("1: the file names no host")
+    return Hostfile(tuple(hosts), tuple(complaints[:8]))
+
+
+def parse_flat(text: str) -> dict[str, str]:
+    """Return the scalars at the top level of accelerate's YAML or JSON; nested ones are left out."""
+    found: dict[str, str] = {}
+    for line in text.split("\n"):
+        flat = re.sub(r'^\s+"', '"', line).replace('"', "") if line.lstrip().startswith('"') else line
+        match = _SCALAR.fullmatch(flat.split(" #")[0].rstrip().rstrip(","))
+        if match is not None:
+            found.setdefault(match[1], match[2].strip().strip("'\""))
+    return found
+
+
+def number_of(values: dict[str, str], key: str) -> int | None:
+    """Return a whole number, None where there is none."""
+    text = values.get(key, "")
+    return int(text) if re.fullmatch(r"\d{1,6}", text) else None

@@ -1,0 +1,41 @@
+"""Hostfiles and accelerate's configuration, as their launchers read them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from avahi_gpu.files.launcher_files import MAX_HOSTS, number_of, parse_flat, parse_hostfile
+
+
+def test_a_hostfile_is_hosts_and_slots() -> None:
+    found = parse_hostfile("# mine\n\ngpu-node-1.local slots=8\n10.0.0.2  slots=4 # old\n")
+
+    assert found.hosts == ((3, "gpu-node-1.local"), (4, "10.0.0.2")) and found.complaints == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["a\n", "a slots=\n", "a slots = 2\n", "a slots=1\na slots=1\n", "", "# no\n"]
+)
+def test_what_deepspeed_ends_with_is_complained_of(text: str) -> None:
+    assert parse_hostfile(text).complaints
+
+
+def test_a_huge_hostfile_is_bounded() -> None:
+    assert len(parse_hostfile("".join(f"h{i} slots=1\n" for i in range(1000))).hosts) == MAX_HOSTS
+
+
+def test_yaml_and_json_say_the_same() -> None:
+    yaml = "num_machines: 2  # two\nmain_process_ip: '10.0.0.1'\nfsdp_config:\n  num_machines: 9\n"
+    json = '{\n  "num_machines": 2,\n  "main_process_ip": "10.0.0.1",\n  "x": {"y": 1}\n}\n'
+
+    for text in (yaml, json):
+        found = parse_flat(text)
+        assert (number_of(found, "num_machines"), found["main_process_ip"]) == (2, "10.0.0.1")
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_read(text: str) -> None:
+    parse_hostfile(text)
+    number_of(parse_flat(text), "x")
