@@ -157,4 +157,4 @@ def python_and_names(facts: Facts) -> Outcome:
 
 def _major(version: str) -> int | None:
     number = version.partition(".")[0]
-    return int(number) if number.isdigit() else None
+    return int(number) if number.isdecimal() else None

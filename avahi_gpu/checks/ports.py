@@ -114,7 +114,7 @@ def _reserved(text: str, port: int) -> bool:
     """Whether a port is among the kernel's list of numbers and spans."""
     for part in text.split(","):
         low, _, high = part.strip().partition("-")
-        if low.isdigit() and int(low) <= port <= int(high if high.isdigit() else low):
+        if low.isdecimal() and int(low) <= port <= int(high if high.isdecimal() else low):
             return True
     return False
 

@@ -125,7 +125,7 @@ def parse_stat(text: str) -> tuple[int, str]:
     """Return parent and short name of /proc/PID/stat; the name may hold blanks and brackets."""
     name = text[text.find("(") + 1 : text.rfind(")")]
     words = text[text.rfind(")") + 1 :].split()
-    return (int(words[1]), name) if len(words) > 1 and words[1].isdigit() else (0, "")
+    return (int(words[1]), name) if len(words) > 1 and words[1].isdecimal() else (0, "")
 
 
 def _adopts(system: System, pid: int) -> bool:
@@ -178,7 +178,7 @@ def _environ(system: System, pid: int) -> dict[str, str]:
 
 
 def _pids(system: System) -> list[int]:
-    return [int(name) for name in system.list_folder("/proc") if name.isdigit()]
+    return [int(name) for name in system.list_folder("/proc") if name.isdecimal()]
 
 
 def _open_files(system: System, pid: int) -> list[str]:
