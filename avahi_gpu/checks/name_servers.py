@@ -10,8 +10,8 @@ from avahi_gpu.files.nsswitch_chain import FULL, MINIMAL, find_barrier
 from avahi_gpu.model import Change, Facts, Fix, NameServer
 
 # what waits longer hurts: torch asks for names at every start, and a look-up of a living server takes
-# milliseconds. One second is the shortest that resolv.conf can be told to wait.
-LONG_WAIT_S = 2
+# milliseconds. One second for each of three servers is the shortest that resolv.conf can be told to wait.
+LONG_WAIT_S = 4
 SLOW_ANSWER_S = 1.0  # the question was asked again by then; a server across the world answers in 0.3 s
 DECIDING = ("owner", "nxdomain", "nodata")  # glibc takes these for the answer and asks nobody else
 IMPATIENT = "options timeout:1 attempts:1"

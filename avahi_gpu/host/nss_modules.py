@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from avahi_gpu.files import nsswitch, nsswitch_full
 from avahi_gpu.files.nsswitch_chain import MDNS, find_barrier, modules_of
 from avahi_gpu.host.aside import aside
@@ -34,16 +32,6 @@ REVERSE_S = 5.5  # Avahi gives up after five
 SCRIPT = Path(__file__).with_name("nss_call.py")
 
 _STATUS: dict[int, Status] = {-2: "tryagain", -1: "unavail", 0: "notfound", 1: "success"}
-
-
-class _Told(msgspec.Struct):
-    """What ``nss_call.py`` prints."""
-
-    loaded: bool
-    status: int
-    addresses: list[str]
-    elapsed_s: float
-    error: str
 
 
 async def read_own(ground: Ground) -> tuple[ModuleAnswer, ...]:
@@ -78,11 +66,13 @@ def parse(module: str, done: Completed) -> ModuleAnswer:
     """Return what the script told, whatever way it ended."""
     if done.returncode is None:
         return ModuleAnswer(module, None, elapsed_s=done.elapsed_s, error="no answer in time", late=True)
+    words = [line.partition(" ")[::2] for line in done.stdout.splitlines()]
+    told = dict(words)
     try:
-        told = msgspec.json.decode(done.stdout.encode(), type=_Told)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+        status, loaded = _STATUS.get(int(told["status"])), told["loaded"] == "1"
+        elapsed_s, error = float(told["elapsed_s"]), told["error"]
+    except (KeyError, ValueError):
         how = f"it crashed (signal {-done.returncode})" if done.returncode < 0 else done.reason
         return ModuleAnswer(module, None, elapsed_s=done.elapsed_s, error=how)
-    return ModuleAnswer(
-        module, _STATUS.get(told.status), tuple(told.addresses), told.elapsed_s, told.error, told.loaded
-    )
+    addresses = tuple(value for word, value in words if word == "address")
+    return ModuleAnswer(module, status, addresses, elapsed_s, error, loaded)
