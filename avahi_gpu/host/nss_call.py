@@ -1,8 +1,8 @@
 """Call one of glibc's modules for one name, as getaddrinfo(3) does: ``python nss_call.py MODULE NAME``.
 
 Prints a word and its value on each line: ``loaded`` 0 or 1, ``status`` (enum nss_status, nss.h),
-``elapsed_s``, ``address`` for each, ``error``. A module may hang or crash, so this is a process of its own; it
-imports nothing of the package and little else: half of its 15 ms is the start of Python.
+``elapsed_s``, ``address`` for each, ``error``. A module may hang or crash, so this is a process of its own;
+it imports nothing of the package and little else: half of its 15 ms is the start of Python.
 """
 
 from __future__ import annotations
