@@ -24,7 +24,7 @@ demo: ## Show the main job on three virtual hosts on this machine
 	@scripts/bootstrap
 	@scripts/as-root .venv/bin/python -m bench.demo
 
-bench: ## Measure start, recovery, cost and discovery on the lab; ARGS="--only start" goes to the bench
+bench: ## Measure start, recovery, cost, doctor and discovery; ARGS="--only start" goes to the bench
 	@scripts/bootstrap
 	@scripts/as-root .venv/bin/python -m bench $(ARGS)
 

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench import agreement, cost, discovery, outage, recovery, start
+from bench import agreement, cost, discovery, doctor, outage, recovery, start
 from bench.measure import Chapter
 from bench.results import Results
 from bench.table import SUMMARY, fill, mark_down, show, summary
@@ -39,6 +39,9 @@ class Plan:
     c10d: int = 2  # of each loss that c10d is measured beside
     c10d_s: float = 25.0  # how long it is given
     c10d_outage: int = 1
+    doctor: int = 9
+    doctored: tuple[int, ...] = (1, 4, 10)
+    doctor_faults: int = 3
     windows: int = 5
     window_s: float = 6.0
 
@@ -54,11 +57,23 @@ QUICK = Plan(
     outage=1,
     c10d=1,
     c10d_s=20.0,
+    doctor=2,
+    doctored=(1, 4),
+    doctor_faults=1,
     windows=2,
     window_s=5.0,
 )
 THOROUGH = Plan(
-    discovered=(3, 10), sized=10, start=12, recovery=10, outage=10, c10d=5, c10d_outage=5, window_s=12.0
+    discovered=(3, 10),
+    sized=10,
+    start=12,
+    recovery=10,
+    outage=10,
+    doctor=20,
+    doctor_faults=5,
+    c10d=5,
+    c10d_outage=5,
+    window_s=12.0,
 )
 
 # in the order in which they are measured: what everything else stands on comes first
@@ -69,11 +84,12 @@ PARTS: dict[str, Callable[[Plan, Tell], Iterator[Chapter]]] = {
     "cost": lambda plan, tell: cost.measure(plan.windows, plan.window_s, tell),
     "recovery": lambda plan, tell: recovery.measure(plan.recovery, plan.c10d, plan.c10d_s, tell),
     "outage": lambda plan, tell: outage.measure(plan.outage, plan.c10d_outage, tell),
+    "doctor": lambda plan, tell: doctor.measure(plan.doctored, plan.doctor, plan.doctor_faults, tell),
     "discovery": lambda plan, tell: discovery.measure(plan.discovered, plan.discovery, tell),
 }
 
 # as the page has them
-SUMMARY_ORDER = ("start", "agreement", "sizes", "recovery", "outage", "cost", "discovery")
+SUMMARY_ORDER = ("start", "agreement", "sizes", "recovery", "outage", "cost", "doctor", "discovery")
 
 
 def main(words: Sequence[str]) -> int:

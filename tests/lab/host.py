@@ -237,14 +237,18 @@ class Host:
         file.write_bytes(content.encode() if isinstance(content, str) else content)
         file.chmod(mode)
 
+    def send_signal(self, program: str, number: signal.Signals) -> None:
+        """Send a signal to every process of that name on the host."""
+        for pid in self.outer_pids():
+            with suppress(OSError):  # it has ended meanwhile
+                if Path(f"/proc/{pid}/comm").read_text().strip() == program:
+                    os.kill(pid, number)
+
     # --- the bus -----------------------------------------------------------------------------------------
 
     def stop_bus(self) -> None:
         """Kill dbus-daemon. avahi-daemon gives up with it, or looks for it again, as it was built."""
-        for pid in self.outer_pids():
-            with suppress(OSError):  # it has ended meanwhile
-                if Path(f"/proc/{pid}/comm").read_text().strip() == "dbus-daemon":
-                    os.kill(pid, signal.SIGKILL)
+        self.send_signal("dbus-daemon", signal.SIGKILL)
 
     def start_bus(self) -> None:
         """Start dbus-daemon, and avahi-daemon where it has given up, as systemd would."""
