@@ -118,15 +118,23 @@ def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
         yield Oracle(lab, modules)
 
 
+@pytest.fixture
+def judges(oracle: Oracle) -> Oracle:
+    """Whether a line asks mDNS first shows in both worlds only."""
+    if oracle.modules is None:
+        pytest.skip("there is no C compiler (cc) to make the modules of other programs with")
+    return oracle
+
+
 def text_of(case: dict[str, Any]) -> str:
     return str(case["text"])
 
 
 @pytest.mark.skipif(not CASES, reason="the corpus is not at hand")
-def test_the_judgement_of_every_case_is_what_glibc_does(oracle: Oracle) -> None:
+def test_the_judgement_of_every_case_is_what_glibc_does(judges: Oracle) -> None:
     texts = [text_of(case) for case in CASES]
 
-    answers = oracle.ask_everywhere(texts)
+    answers = judges.ask_everywhere(texts)
 
     wrong = [
         (case["id"], answer)
@@ -151,13 +159,13 @@ def test_every_case_that_can_run_resolves_peers_by_its_expected_file(oracle: Ora
     assert [n for n, a in zip(names, answers, strict=True) if not (a.finds and a.users)] == []
 
 
-def test_files_of_every_kind_are_judged_and_repaired_as_glibc_reads_them(oracle: Oracle) -> None:
+def test_files_of_every_kind_are_judged_and_repaired_as_glibc_reads_them(judges: Oracle) -> None:
     texts = make_variants(VARIANTS, SEED)
     repairs = [repair(encode(text)) for text in texts]
     mended = {n: decode(r.content) for n, r in enumerate(repairs) if r.content is not None}
 
-    before = oracle.ask_everywhere(texts)
-    after = dict(zip(mended, oracle.ask_everywhere(list(mended.values())), strict=True))
+    before = judges.ask_everywhere(texts)
+    after = dict(zip(mended, judges.ask_everywhere(list(mended.values())), strict=True))
 
     misjudged = [(t, a) for t, a in zip(texts, before, strict=True) if a.finds != judge(t).asks_first]
     assert misjudged == []

@@ -12,12 +12,12 @@ from avahi_gpu.errors import AvahiGpuError
 from avahi_gpu.files.avahi_conf_edit import Wanted
 from avahi_gpu.files.nsswitch import Machine
 from avahi_gpu.host.process import Completed
-from avahi_gpu.model import Service
+from avahi_gpu.model import NodeFacts, Service
 from avahi_gpu.rendezvous.proof import Pass
 
 PACKAGE = Path(__file__).resolve().parents[2] / "avahi_gpu"
 # names of first parameters that hold what somebody else wrote
-RAW = frozenset({"text", "content", "line", "table", "message", "data", "output", "raw"})
+RAW = frozenset({"text", "content", "line", "table", "message", "data", "output", "raw", "template"})
 PREFIXES = ("parse", "decode")
 
 Feed = Callable[[bytes], Any]
@@ -49,6 +49,8 @@ ARGUMENTS: dict[str, Callable[[bytes], Any]] = {
     "Sequence[str]": lambda data: as_shown(data[:64]).split(),
     "Collection[int]": lambda data: range(2, 2 + len(data) % 3),
     "int": lambda data: 4,
+    "float": lambda data: 1e9,
+    "NodeFacts": lambda data: NodeFacts("0123456789ab"),
     "int | None": lambda data: None,
     "Literal[4, 6]": lambda data: 4,
     "Wanted": lambda data: Wanted("server", "use-ipv4", ("yes", None)[len(data) % 2]),
@@ -113,8 +115,8 @@ def feed_of(name: str, node: ast.FunctionDef) -> Feed | None:
 
 def faults_of(node: ast.FunctionDef) -> tuple[type[Exception], ...]:
     """Return what the function may raise: errors of ours, and what its docstring promises."""
-    promised = "Raises ValueError" in (ast.get_docstring(node) or "")
-    return (AvahiGpuError, ValueError) if promised else (AvahiGpuError,)
+    promised = (ast.get_docstring(node) or "").partition("Raises")[2]
+    return (AvahiGpuError, *(kind for kind in (ValueError, IndexError) if kind.__name__ in promised))
 
 
 PARSERS: dict[str, ast.FunctionDef] = {n: node for n, node in find_parsers() if n not in EXEMPT}

@@ -38,6 +38,8 @@ SAMPLES = (
     b"<type>_torch._tcp</type><port>29500</port>"
     b'<txt-record value-format="binary-hex">61=62</txt-record></service></service-group>\n',
     b".local\n.local.\n*\n# x\n",
+    b"<port>{{ port }}</port>{% for key, value in txt %}<txt-record>{{ key|e }}={{ value }}</txt-record>"
+    b"{% endfor %}{# a comment #}\n",
     b'cluster = "x"\nport = 29500\npriority = -1\npython = "/usr/bin/python3"\n[jobs]\n',
     b"txtvers=1\nid=0123456789ab\ncluster=default\ngpus=2\ngpu=NVIDIA A*2\nvram=24576*2\ncc=8.9\nprio=0\n",
     b'{"kind":"file","path":"/etc/x","before":{"content":"b2xk","mode":420},"after":"","version":1}\n',
@@ -67,6 +69,7 @@ WORDS = (
     ),
     *(b"\n", b"\r\n", b"\r", b"\t", b" ", b"\xc0\x0c", b"\xc2\xa0", b"\xef\xbb\xbf", b"\xed\xa0\x80", b"%"),
     *(b"<", b">", b"&amp;", b"&x;", b"<!ENTITY x '&x;&x;'>", b"</service>", b"{", b"}", b'"', b"\\u0000"),
+    *(b"{{", b"}}", b"{% for i in range(99999) %}", b"{% endfor %}", b"{#", b"{{ 9 ** 9 ** 9 }}", b"|"),
     *(b"1e400", b"-1", b"99999999999999999999", "\u0663".encode(), "\u202e".encode(), "ｈ".encode(), b"NaN"),
 )
 
