@@ -355,7 +355,8 @@ def _silence(peer: PeerFacts) -> str:
     if peer.cards:
         return f"{what} to TCP and ping, but its network card ({', '.join(peer.cards)}) answers {way}"
     if peer.cards == ():
-        return f"{what} to TCP, ping and {way}, which no firewall stops"
+        # a firewall for IPv6 may stop neighbour discovery too; none for IPv4 sees ARP
+        return f"{what} to TCP, ping and {way}{', which no firewall stops' if way == 'ARP' else ''}"
     return what
 
 

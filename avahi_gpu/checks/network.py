@@ -129,4 +129,7 @@ def _why_not(interface: Interface) -> str:
         return "is down"
     if not interface.running:
         return "has no carrier"
+    local = next((a.ip for a in interface.addresses if a.scope == "link"), None)
+    if local is not None:
+        return f"has no address but {local}, which is link-local: DHCP gave it none, and nobody else did"
     return "has no address of its own"

@@ -11,6 +11,7 @@ from avahi_gpu.checks.peers import (
     is_leftover,
     join,
     names_of,
+    one_each,
     own_addresses,
     own_cluster,
     peers_of_cluster,
@@ -36,7 +37,7 @@ LIBRARIES = (("CUDA", "cuda"), ("NCCL", "nccl"), ("Python", "python"))  # what l
 def unique_ids(facts: Facts) -> Outcome:
     """Cloned disks share /etc/machine-id, by which DHCP servers too tell machines apart."""
     owners: dict[str, set[str]] = defaultdict(set)
-    for peer in facts.peers or ():
+    for peer in one_each(facts.peers or ()):
         if peer.id and peer.alive and not is_leftover(peer, facts):
             owners[peer.id].add(peer.name)
     if facts.node_id in owners:
@@ -121,7 +122,7 @@ def unique_names(facts: Facts) -> Outcome:
 
     A node tells its kernel's name in its TXT record, and is published under the one that Avahi found free.
     """
-    peers = [p for p in present(facts) if not is_leftover(p, facts)]
+    peers = one_each(p for p in present(facts) if not is_leftover(p, facts))
     if not peers:
         return skip("no other node answers")
     claims: dict[str, list[str]] = defaultdict(list)
@@ -262,7 +263,9 @@ def unique_addresses(facts: Facts) -> Outcome:
     for peer in resolved(facts):
         if peer.address:
             owners[peer.address].append(peer)
-    shared = {address: ps for address, ps in owners.items() if len(ps) > 1 or address in own}
+    shared = {
+        address: ps for address, ps in owners.items() if len({p.host for p in ps}) > 1 or address in own
+    }
     # our own card does not answer us: one that does is another machine's
     fought = {
         address: ps for address, ps in shared.items() if len(ps[0].cards or ()) > (0 if address in own else 1)

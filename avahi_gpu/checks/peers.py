@@ -65,6 +65,14 @@ def resolved(facts: Facts) -> list[PeerFacts]:
     return [p for p in peers_of_cluster(facts) if p.address is not None and not is_leftover(p, facts)]
 
 
+def one_each(peers: Iterable[PeerFacts]) -> list[PeerFacts]:
+    """Return one peer for each address, the one that tells an id.
+
+    A machine may announce several services, or linger under two names.
+    """
+    return list({p.address or p.name: p for p in sorted(peers, key=lambda p: p.id != "")}.values())
+
+
 def addressed(facts: Facts) -> list[PeerFacts]:
     """Return the peers whose address is of use to torch."""
     return [p for p in resolved(facts) if not has_link_local_only(p)]

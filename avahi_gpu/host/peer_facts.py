@@ -26,6 +26,7 @@ PROBE_S = 1.5  # a connection within a LAN takes a millisecond; one lost packet 
 ELSEWHERE_S = 1.1  # the machine is known to be in trouble: one lost packet may be repeated
 CARDS_AFTER_S = 0.3  # a healthy node has answered by then, and nobody needs to ask whether it is there
 LOOKUPS_AT_ONCE = 8  # each is a process
+SHARED_AT_MOST = 16  # addresses that are asked for their owners: mistakes are few, a flood is not
 # a node beyond these is listed and not asked: thousands of names are somebody's flood, not a cluster
 ASKED_AT_MOST = 64
 
@@ -135,22 +136,17 @@ class _Reader:
     async def count_owners(self, peers: Sequence[PeerFacts]) -> list[PeerFacts]:
         """Ask who answers for each address that several nodes have, or a node and this machine."""
         own = {a.ip for i in self._interfaces.values() for a in i.addresses}
-        count = Counter(p.address for p in peers)
         named = {i.name: i for i in self._interfaces.values()}
-        asked: dict[tuple[str, str], asyncio.Task[tuple[str, ...] | None]] = {}  # each address once
-
-        async def ask(peer: PeerFacts) -> PeerFacts:
-            interface = named.get(peer.interface or "")
-            shared = peer.address is not None and (count[peer.address] > 1 or peer.address in own)
-            if not shared or peer.address is None or interface is None:
-                return peer
-            place = (peer.address, interface.name)
-            if place not in asked:
-                asking = ask_cards(peer.address, interface, all_of_them=True)
-                asked[place] = asyncio.get_running_loop().create_task(asking)
-            return replace(peer, cards=await asked[place])
-
-        return list(await asyncio.gather(*map(ask, peers)))
+        count = Counter(p.address for p in peers)
+        places = {(p.address, p.interface): named.get(p.interface or "") for p in peers}
+        shared = [
+            (address, interface)
+            for (address, _), interface in places.items()
+            if address and interface and (count[address] > 1 or address in own)
+        ][:SHARED_AT_MOST]
+        cards = await asyncio.gather(*(ask_cards(a, i, all_of_them=True) for a, i in shared))
+        owners = {(a, i.name): found for (a, i), found in zip(shared, cards, strict=True)}
+        return [replace(p, cards=owners.get((p.address or "", p.interface or ""), p.cards)) for p in peers]
 
     async def _reach(self, peer: PeerFacts, service: Service, interface: Interface | None) -> PeerFacts:
         address = service.address

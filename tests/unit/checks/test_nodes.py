@@ -141,6 +141,16 @@ def test_a_name_that_nobody_else_has_is_no_conflict(told: str, verdict: str, hea
     assert found.verdict == verdict and "gpu-node-3" in found.says
 
 
+def test_two_services_of_one_machine_are_no_conflict(healthy: Facts) -> None:
+    assert healthy.peers is not None
+    second = replace(healthy.peers[1], name="another service")
+    facts = replace(healthy, peers=(*healthy.peers, second))
+
+    found = cluster_findings(facts)
+
+    assert errors(facts) == [] and found["AG616"].verdict == "ok"
+
+
 # --- addresses and size ---------------------------------------------------------------------------------
 
 
