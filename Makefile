@@ -19,6 +19,8 @@ fuzz: ## Feed every parser with anything, and glibc with nsswitch.conf files, fo
 	@FUZZ_EXAMPLES=2000 .venv/bin/python -m pytest -n 2 --timeout 600 --hypothesis-seed=$(or $(SEED),1) tests/unit/test_fuzz.py
 	@scripts/as-root env FUZZ_NSSWITCH=1500 FUZZ_SEED=$(or $(SEED),1) .venv/bin/python -m pytest -p no:cacheprovider \
 	    tests/lab/test_nsswitch_corpus.py
+	@scripts/as-root env VARIANTS=10 VARIANTS_SEED=$(or $(SEED),1) .venv/bin/python -m pytest -p no:cacheprovider \
+	    --timeout 1200 tests/lab/test_avahi_variants.py
 
 demo: ## Show the main job on three virtual hosts on this machine
 	@scripts/bootstrap

@@ -95,7 +95,7 @@ class AvahiConf:
         setting = self.find(section, key)
         if setting is None:
             return None
-        return _atoi(setting.value) if section == "rlimits" else _strtoul(setting.value)
+        return _atoi(setting.value) if section == "rlimits" else _read_number(key, setting.value)
 
     def names(self, section: str, key: str) -> tuple[str, ...] | None:
         """Return a comma-separated list, blanks around each item gone; None where the key is not set."""
@@ -166,13 +166,21 @@ def _check(section: str, key: str, value: str, here: str) -> None:
 def accepts(section: str, key: str, value: str) -> bool:
     """Whether the daemon starts with this value of a key that it knows."""
     if KEYS[section][key.lower()] == _NUMBERS:
-        return _strtoul(value) is not None
+        return _read_number(key, value) is not None
     if key.lower() == "browse-domains":
         return all(labels_of(domain.strip(" \t")) is not None for domain in value.split(","))
     return True
 
 
-def _strtoul(text: str) -> int | None:
+def _read_number(key: str, text: str) -> int | None:
+    """Return a number as the daemon takes it: unsigned of 32 bits, but a time is signed of 64."""
+    if key.lower() != "ratelimit-interval-usec":
+        return _strtoul(text)
+    value = _strtoul(text, 64)
+    return value - 2**64 if value is not None and value >= 2**63 else value
+
+
+def _strtoul(text: str, bits: int = 32) -> int | None:
     """Return what strtoul with base 0 makes of ``text``, None where the daemon refuses it; '' is 0."""
     if text == "":
         return 0
@@ -184,9 +192,9 @@ def _strtoul(text: str) -> int | None:
     if len(digits) > 64:
         return None  # far beyond any range
     value = int(digits, base)
-    if match[1] == "-":
-        return 0 if value == 0 else None  # it wraps around to what does not fit
-    return value if value < 2**32 else None
+    if match[1] == "-" and value < 2**64:
+        value = -value % 2**64  # it wraps around, mostly to what does not fit
+    return value if value < 2**bits else None
 
 
 def _atoi(text: str) -> int:

@@ -249,7 +249,7 @@ def _judge_numbers(conf: AvahiConf) -> list[Harm]:
         conf.number("server", "ratelimit-interval-usec"),
         conf.number("server", "ratelimit-burst"),
     )
-    if interval and (burst or 0) * 1e6 / interval < LEAST_RATE:
+    if interval and interval > 0 and (burst or 0) * 1e6 / interval < LEAST_RATE:
         says = f"the rate limit lets {burst or 0} packets pass in {interval / 1e6:g} s: discovery starves"
         hint = "set ratelimit-interval-usec=1000000 and ratelimit-burst=1000"
         both = (

@@ -243,3 +243,29 @@ def test_the_worst_comes_first() -> None:
     found = harms("[server]\nhost-name=x\nenable-dbus=no\n[rlimits]\nrlimit-nproc=0\n")
 
     assert [harm.weight for harm in found] == ["stops", "breaks", "note"]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("4294967296", 4294967296),
+        ("-1", -1),
+        ("-0x10", -16),
+        ("18446744073709551615", -1),
+        ("18446744073709551616", None),
+    ],
+)
+def test_the_time_of_the_rate_limit_is_read_in_64_bits(text: str, number: int | None) -> None:
+    line = f"[server]\nratelimit-interval-usec={text}\n"
+
+    if number is None:
+        with pytest.raises(MalformedInput):
+            parse(line)
+    else:
+        assert parse(line).number("server", "ratelimit-interval-usec") == number
+
+
+@pytest.mark.parametrize("text", ["4294967296", "-1", "-4294967295"])
+def test_other_numbers_have_32_bits(text: str) -> None:
+    with pytest.raises(MalformedInput):
+        parse(f"[server]\nratelimit-burst={text}\n")
