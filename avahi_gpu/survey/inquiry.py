@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from avahi_gpu.avahi.browse import RELIABLE_S
 from avahi_gpu.errors import MalformedInput
@@ -29,6 +30,9 @@ PASSING = ("unreached", "fault")  # what may be better in a moment
 REFUSED = describe(ConnectionRefusedError())  # a doctor that has ended: its record goes by itself
 
 
+A = TypeVar("A", m.Now, m.Listening, m.Probed)
+
+
 @dataclass
 class Met:
     """A doctor that answers. ``address``: where we reach it, without an interface."""
@@ -38,7 +42,7 @@ class Met:
     address: str
     fault: str = ""  # why it was lost later
 
-    async def ask(self, question: m.Said, within_s: float) -> m.Said | None:
+    async def ask(self, question: m.Said, expected: type[A], within_s: float) -> A | None:
         """Return the answer, None where it was lost: ``fault`` says why."""
         if self.fault:
             return None
@@ -47,11 +51,13 @@ class Met:
             answer = await self.line.hear(within_s)
         except (OSError, asyncio.TimeoutError, MalformedInput) as error:
             answer, self.fault = None, f"it broke off ({describe(error)})"
+        if isinstance(answer, expected):
+            return answer
         if isinstance(answer, m.Refused):
-            self.fault, answer = f"it refused a question: {answer.why}", None
-        elif answer is None:
-            self.fault = self.fault or "it broke off"
-        return answer
+            self.fault = f"it refused a question: {answer.why}"
+        else:
+            self.fault = self.fault or ("it broke off" if answer is None else "it answered something else")
+        return None
 
 
 @dataclass(frozen=True)

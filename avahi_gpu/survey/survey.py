@@ -80,8 +80,8 @@ async def _read_clock(entry: Entry) -> None:
     best: tuple[float, float] | None = None
     for _ in range(CLOCK_ROUNDS):
         asked, sent = wall_and_monotonic()
-        now = await entry.met.ask(m.AskClock(), ANSWER_S)
-        if not isinstance(now, m.Now):
+        now = await entry.met.ask(m.AskClock(), m.Now, ANSWER_S)
+        if now is None:
             return
         half_s = (wall_and_monotonic()[1] - sent) / 2
         if best is None or half_s < best[0]:
@@ -92,12 +92,12 @@ async def _read_clock(entry: Entry) -> None:
 
 async def _open_ears(entry: Entry, ears: Ears) -> None:
     asked = tuple(port for port, _ in ASKED)
-    answer: m.Said | None = None
+    answer: m.Listening | None = None
     if entry.node.own and entry.node.address:
         answer = await ears.open(entry.node.address, asked, LISTEN_S)
     elif entry.met is not None:
-        answer = await entry.met.ask(m.Listen(asked, LISTEN_S), ANSWER_S)
-    if isinstance(answer, m.Listening):
+        answer = await entry.met.ask(m.Listen(asked, LISTEN_S), m.Listening, ANSWER_S)
+    if answer is not None:
         entry.ports = tuple(
             (opened.port, purpose, not opened.words)  # of another program's we know too little
             for opened, (_, purpose) in zip(answer.ports, ASKED, strict=False)
@@ -121,8 +121,11 @@ async def _try_others(entry: Entry, entries: Sequence[Entry], here: Station) -> 
         reports = await asyncio.gather(*(here.witness.probe(t, _own_end(entries)) for t in targets))
     else:
         assert entry.met is not None
-        answer = await entry.met.ask(m.Probe(targets), PROBE_S)
-        if not isinstance(answer, m.Probed) or len(answer.reports) != len(targets):
+        answer = await entry.met.ask(m.Probe(targets), m.Probed, PROBE_S)
+        if answer is None:
+            return []
+        if len(answer.reports) != len(targets):
+            entry.met.fault = "it answered for others than it was asked about"
             return []
         reports = list(answer.reports)
     return [_passage(entry, e, report) for e, report in zip(others, reports, strict=True)]

@@ -58,7 +58,7 @@ print(got.decode(errors="replace"), end="")
 # a doctor that is none: what it answers depends on which of the ports it is asked at
 LIAR = """
 import asyncio, json, sys
-ABOUT = {"type": "about", "hostname": "\\x1b[2Jliar", "host": "liar.local", "cluster": "default"}
+ABOUT = {"type": "about", "hostname": "\\x1b[2Jliar", "cluster": "default"}
 async def serve(number, reader, writer):
     await reader.readline()
     about = json.dumps({**ABOUT, "id": "%016x" % number}).encode() + b"\\n"
@@ -73,8 +73,8 @@ async def serve(number, reader, writer):
         await asyncio.sleep(100)
     else:
         while True:
-            await reader.readline()
             writer.write(about)
+            await reader.readline()
     await writer.drain()
     writer.close()
 async def main():
@@ -177,7 +177,7 @@ def test_doctors_that_lie_or_fall_silent_spoil_nothing(lab: Cluster) -> None:
     try:
         with serving(lab[1:2]):
             began = time.monotonic()
-            found = survey(lab[0], "--wait", "4", "--peers", ",".join(addresses))
+            found = survey(lab[0], "--wait", "3", "--peers", ",".join(addresses))
             took_s = time.monotonic() - began
     finally:
         liar.end()
@@ -218,7 +218,7 @@ def test_serve_ends_when_its_time_is_over_and_its_record_goes(lab: Cluster) -> N
 def test_two_askers_take_turns(lab: Cluster) -> None:
     with serving(lab[1:2]):
         both = [
-            host.follow(["avahi-gpu", "doctor", "--cluster", "--json", "--wait", "4"])
+            host.follow(["avahi-gpu", "doctor", "--cluster", "--json", "--wait", "2"])
             for host in (lab[0], lab[2])
         ]
         for asker in both:
