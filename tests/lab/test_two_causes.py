@@ -80,6 +80,7 @@ def together(one: Scenario, other: Scenario) -> Scenario:
 def name_both(ward: Ward, both: Scenario) -> None:
     """Break both and ask; where both can be mended, mend both at once and take it back."""
     host = ward.lab[0]
+    ward.prove_healthy(host)  # and it remembers whom it has seen
     try:
         both.breaks(ward.lab)
         found = doctor(host, *both.ask, env=both.env)
@@ -105,6 +106,7 @@ def test_both_causes_are_named_and_nothing_that_follows(names: tuple[str, str], 
 # what a fault does to the machine that another one would undo or do as well
 SHARED = {
     "restarts the daemon": ("AG303", "AG305", "AG308", "AG309", "AG609"),
+    "what others say of themselves": ("AG204", "AG205", "AG207", "AG208", "AG323"),
     "name servers": ("AG108", "AG109"),
     "the hosts file": ("AG320", "AG321", "AG322", "AG323"),
     "versions": ("AG607", "AG612"),
@@ -117,7 +119,7 @@ SHARED = {
 
 def needs_of(id: str) -> set[str]:
     """Return every check whose failure makes this one a skip."""
-    direct = {c.id: c.needs for c in all_checks()}
+    direct = {c.id: (*c.needs, *c.follows) for c in all_checks()}
     found: set[str] = set()
     ahead = [id]
     while ahead:
