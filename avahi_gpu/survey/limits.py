@@ -34,6 +34,15 @@ def is_mdns_name(name: str) -> bool:
     return domain == DOMAIN and _LABEL.fullmatch(label) is not None
 
 
+def without_containers(interfaces: Iterable[Interface]) -> list[Interface]:
+    """Return the networks that may be the LAN: those of containers only where there is no other one.
+
+    Every machine with Docker has the same 172.17.0.0/16, and none reaches another one by it.
+    """
+    lans = [i for i in interfaces if i.link not in ("loopback", "tunnel") and i.addresses]
+    return [i for i in lans if i.link != "virtual"] or lans
+
+
 def on_link(address: str, interfaces: Iterable[Interface]) -> bool:
     """Return whether ``address`` lies in a subnet of one of our LANs; loopback is none."""
     try:
@@ -42,9 +51,7 @@ def on_link(address: str, interfaces: Iterable[Interface]) -> bool:
         return False
     if wanted.is_multicast or wanted.is_unspecified or wanted.is_loopback:
         return False
-    for interface in interfaces:
-        if interface.link in ("loopback", "tunnel"):
-            continue
+    for interface in without_containers(interfaces):
         for own in interface.addresses:
             network = ipaddress.ip_network(f"{own.ip.partition('%')[0]}/{own.prefix}", strict=False)
             if wanted in network:

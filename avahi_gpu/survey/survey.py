@@ -55,7 +55,8 @@ async def survey(
             stack.push_async_callback(remote.close)
         await meet(here, meeting, peers, wait_s, remote)
         entries = enter(here, meeting, remote.faults if remote is not None else {})
-        tell(f"{sum(e.met is not None for e in entries) + 1} nodes try each other")
+        if any(e.met for e in entries):
+            tell(f"{sum(e.met is not None for e in entries) + 1} nodes try each other")
         ears = Ears()
         stack.callback(ears.close)
         await asyncio.gather(*(_read_clock(e) for e in entries if e.met))

@@ -19,6 +19,7 @@ from avahi_gpu.host.net import lan_interfaces
 from avahi_gpu.host.system import System
 from avahi_gpu.model import Address, Interface
 from avahi_gpu.survey import messages as m
+from avahi_gpu.survey.limits import without_containers
 
 RESOLVE_S = 6.0  # of one name; Avahi itself gives up after 5 s
 LOOKUPS_AT_ONCE = 4  # each is a process
@@ -159,7 +160,7 @@ def describe_networks(interfaces: Iterable[Interface]) -> tuple[m.Network, ...]:
             min(i.mtu, 65536),
             tuple(m.Ip4or6(a.ip, a.prefix) for a in _told(i)[: m.ADDRESSES_MAX]),
         )
-        for i in lan_interfaces(interfaces)[: m.NETWORKS_MAX]
+        for i in without_containers(lan_interfaces(interfaces))[: m.NETWORKS_MAX]
     )
 
 

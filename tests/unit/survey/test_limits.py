@@ -74,6 +74,13 @@ def test_names_of_others(name: str) -> None:
     assert not is_mdns_name(name)
 
 
+def test_networks_of_containers_count_where_there_is_no_other() -> None:
+    docker = interface("docker0", "virtual", Address("172.17.0.1", 16, 4, "global"))
+
+    assert not on_link("172.17.0.2", (*HERE, docker))
+    assert on_link("172.17.0.2", (HERE[0], docker))
+
+
 def test_a_stranger_reaches_nodes_that_are_seen_and_whoever_has_the_key_all_near_ones() -> None:
     target = Target("10.0.0.7", "a.local", 1500, (29500,))
 
