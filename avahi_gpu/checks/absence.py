@@ -54,6 +54,12 @@ def peers_kept(facts: Facts) -> Outcome:
             evidence,
             hint=words[0].hint,
         )
+    if len(gone) > 1 and not facts.peers and not facts.wanted_peers:
+        return warn(
+            f"none of those that were seen before is there: {join(a.name for a in gone)}",
+            evidence,
+            hint="all of them are off, or this machine is cut off: look at its cable, switch port and VLAN",
+        )
     if gone:
         return info(f"{join(a.name for a in gone)}, seen before, {_has(gone)} gone", evidence)
     return ok() if facts.peers else skip("nobody was seen before")

@@ -57,7 +57,7 @@ def peers_listed(facts: Facts) -> Outcome:
             f"{join(missing)} {'is' if len(missing) == 1 else 'are'} not listed: "
             + "; ".join(dict.fromkeys(w.cause for w in words)),
             [w.evidence for w in words]
-            + [f"listed: {', '.join(listed)}" if listed else "no other node is listed"],
+            + [f"listed: {', '.join(listed)}" if listed else "nobody else of those named is listed"],
             hint="; ".join(dict.fromkeys(w.hint for w in words)),
         )
     if strangers:
@@ -204,7 +204,16 @@ def peers_alive(facts: Facts) -> Outcome:
     off = [p for p in dead if p.cards == ()]
     walled = [p for p in dead if p.cards]
     unclear = [p for p in dead if p.cards is None]
-    if off:
+    if off and len(off) == len(peers) > 1:
+        says.append(
+            f"no machine is at the address of any listed node ({names_of(off)}): "
+            "this machine is cut off from them, or all are off"
+        )
+        hints.append(
+            "look at this machine's own cable, switch port and VLAN first; "
+            "Avahi remembers the addresses of nodes for two minutes"
+        )
+    elif off:
         says.append(
             f"{names_of(off)} {verb(off, 'is', 'are')} listed, but no machine is at "
             f"{verb(off, 'its', 'their')} address any more: off, unplugged or cut off"

@@ -19,6 +19,17 @@ def nodes() -> Iterator[Cluster]:
         yield lab
 
 
+def test_a_node_with_more_gpus_is_worth_knowing_and_no_fault(nodes: Cluster) -> None:
+    service = "/etc/avahi/services/torch.service"
+    nodes[2].write(service, nodes[2].read(service).replace("gpus=0", "gpus=8"))
+    nodes[2].restart_avahi()
+
+    found = doctor(nodes[0], "--only", "AG614")
+
+    assert (found.exit_code, found.of("info")) == (0, ["AG614"])
+    assert found.findings["AG614"]["evidence"][-1] == "gpu-node-3: 8"
+
+
 def test_a_machine_that_is_no_node_is_told_from_one_that_is_not_there(nodes: Cluster) -> None:
     nodes[2].run(["avahi-gpu", "undo", "--yes"], check=True, timeout=90)
     nodes[2].path("/etc/avahi/services/torch.service").unlink(missing_ok=True)

@@ -49,3 +49,11 @@ def test_when_all_who_were_seen_are_there_and_unheard_multicast_is_to_blame(heal
 
     assert errors(facts) == ["AG617"]
     assert "multicast" in cluster_findings(facts)["AG617"].hint
+
+
+def test_where_all_who_were_seen_are_gone_this_machine_may_be_the_one_cut_off(healthy: Facts) -> None:
+    gone = tuple(replace(LOST, name=f"gpu-node-{n}", alive=False, cards=()) for n in (8, 9))
+
+    found = cluster_findings(replace(healthy, peers=(), absent=gone))["AG617"]
+
+    assert found.verdict == "warn" and "cut off" in found.hint

@@ -132,6 +132,14 @@ def test_a_machine_that_is_off_is_told_from_one_behind_a_firewall(
     assert word in cluster_findings(facts)["AG604"].says
 
 
+def test_where_nobody_is_at_any_address_this_machine_is_suspected_first(healthy: Facts) -> None:
+    assert healthy.peers is not None
+    facts = replace(healthy, peers=tuple(replace(p, alive=False, cards=()) for p in healthy.peers))
+
+    assert errors(facts) == ["AG604"]
+    assert "this machine is cut off from them" in cluster_findings(facts)["AG604"].says
+
+
 def test_a_node_whose_avahi_is_silent_while_it_answers_is_an_error(healthy: Facts) -> None:
     assert errors(broken_peer(healthy, speaks=False)) == ["AG618"]
     assert errors(broken_peer(healthy, speaks=False, alive=False, cards=())) == ["AG604"]
