@@ -101,7 +101,7 @@ def reverse_fast(facts: Facts) -> Outcome:
     says = f"{surplus.module} at the end of the hosts line delays each search for an address's name by 5 s"
     if measured is not None and measured.elapsed_s < SLOW_REVERSE_S:
         return warn(f"{says} while avahi-daemon runs", evidence, hint=f"take {surplus.module} off the line")
-    if facts.mdns_allow.content is not None:
+    if facts.mdns_allow.content is not None and not surplus.after_full:
         hint = "it is there for what /etc/mdns.allow allows, it seems: take both away if nobody needs them"
         return warn(says, evidence, hint=hint)
     repair = nsswitch_full.drop_surplus(facts.nsswitch.content, machine_of(facts))

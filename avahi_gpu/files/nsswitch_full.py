@@ -30,6 +30,7 @@ class Surplus:
 
     module: str
     line: int
+    after_full: bool  # another full one was asked before: whatever mdns.allow says, this one adds nothing
 
 
 def use_full_module(content: bytes | None, machine: Machine) -> Repair:
@@ -76,7 +77,10 @@ def find_surplus(content: bytes | None) -> Surplus | None:
     """
     line = parse(decode(content or b"")).hosts
     found = _surplus(line) if line else None
-    return Surplus(found.name, line.number) if line and found else None
+    if line is None or found is None:
+        return None
+    before = (s for s in line.services if s.start < found.start)
+    return Surplus(found.name, line.number, any(s.name in FULL for s in before))
 
 
 def drop_surplus(content: bytes | None, machine: Machine) -> Repair:

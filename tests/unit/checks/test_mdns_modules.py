@@ -60,6 +60,7 @@ def test_a_module_that_cannot_be_loaded_is_the_one_error(healthy: Facts) -> None
         ("files mdns4 [NOTFOUND=return] dns", b"*\n", {"AG115": "error"}),
         ("files mdns4_minimal [NOTFOUND=return] mdns4 dns", b".lan\n", {"AG112": "warn"}),
         (TRAILING, None, {"AG112": "error"}),
+        ("files mdns4 dns mdns4", b".local\n", {"AG112": "error"}),
         (TRAILING, b".lan\n", {"AG112": "warn"}),
         ("files mdns4 [NOTFOUND=return] dns", None, {}),
     ],
