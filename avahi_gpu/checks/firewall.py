@@ -86,13 +86,21 @@ def connections_let_in(facts: Facts) -> Outcome:
 
 
 def _judge_mdns(facts: Facts, kind: PacketKind, says: str) -> Outcome:
+    # who answers just now has been asked, and is heard
+    answered = [
+        f"{', '.join(e.answered)} answered on {e.interface}"
+        for e in facts.network.hearing or ()
+        if e.answered
+    ]
     if facts.network.firewall is None:
-        return unread(facts, FIREWALL, "the firewall's rules")
+        return ok(*answered) if answered else unread(facts, FIREWALL, "the firewall's rules")
     ways = _fates(facts, kind)
     if _all_dropped(ways):
         fix = openings.open_mdns(facts, ways)
         return error(says, _reasons(ways), fix=fix, hint="" if fix else openings.HINT_MDNS)
     open_questions = [p for p in ways if p.outcome == "unknown"]
+    if open_questions and answered:
+        return ok(*answered)
     if open_questions:
         return unknown(f"whether mDNS passes depends on {open_questions[0].because}")
     if any(p.outcome == "drop" for p in ways):

@@ -70,9 +70,8 @@ class Packet:
 
     @property
     def _kind_on_the_link(self) -> str:
-        if self.kind == "multicast":
-            return "multicast"
-        return "host" if self.way == "in" else "outgoing"
+        # what leaves is "host" until the card sends it
+        return "multicast" if self.kind == "multicast" and self.way == "in" else "host"
 
     @property
     def _destination_type(self) -> str:
@@ -123,7 +122,7 @@ class Chain:
 
 @dataclass(frozen=True)
 class Table:
-    """The chains of one table; ``tool``: who prints and takes its rules, nft, iptables or ip6tables."""
+    """The chains of one table; ``tool``: who takes its rules, nft or a kind of iptables."""
 
     family: str  # ip, ip6, inet, netdev, bridge, arp
     name: str

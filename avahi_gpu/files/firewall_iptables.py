@@ -51,9 +51,12 @@ SILENT = {
 Reading = tuple[int, list[Test | Choice]]  # words after the option, and what it tests
 
 
-def parse(text: str, family: Literal[4, 6]) -> list[Table]:
-    """Return the tables. Raises MalformedInput where it is not what iptables-save prints."""
-    tool = "iptables" if family == 4 else "ip6tables"
+def parse(text: str, family: Literal[4, 6], tool: str = "") -> list[Table]:
+    """Return the tables; ``tool`` is the program that takes their rules.
+
+    Raises MalformedInput where it is not what iptables-save prints.
+    """
+    tool = tool or ("iptables" if family == 4 else "ip6tables")
     tables: list[Table] = []
     chains: dict[str, Chain] = {}
     rules: dict[str, list[Rule]] = {}
@@ -85,7 +88,9 @@ def _split(line: str, where: str) -> list[str]:
 
 def read_rule(words: list[str]) -> Rule:
     """Return the rule of the words after ``-A CHAIN``; one that is not of its form may do anything."""
-    text = " ".join(word for word in words if word not in ("-m", "--match"))[:TEXT_MAX]
+    named = {at + 1 for at, word in enumerate(words) if word in ("-m", "--match")}
+    shown = [word for at, word in enumerate(words) if at not in named and at + 1 not in named]
+    text = " ".join(shown)[:TEXT_MAX]
     try:
         tests, action, target = _read(words)
     except (IndexError, ValueError):
@@ -189,6 +194,11 @@ def _state(arguments: list[str], negated: bool) -> Reading:
     return 1, [Test("ctstate", tuple(one.lower() for one in arguments[0].split(",")), negated)]
 
 
+def _packet_type(arguments: list[str], negated: bool) -> Reading:
+    name = {"unicast": "host"}.get(arguments[0].lower(), arguments[0].lower())  # as nft calls it
+    return 1, [Test("pkttype", (name,), negated)]
+
+
 def _kind(field: str) -> Callable[[list[str], bool], Reading]:
     def read(arguments: list[str], negated: bool) -> Reading:
         return 1, [Test(field, tuple(one.lower() for one in arguments[0].split(",")), negated)]
@@ -237,7 +247,7 @@ _OPTIONS: dict[str, Callable[[list[str], bool], Reading]] = {
     "--ctstatus": _kind("ctstatus"),
     "--src-type": _kind("saddrtype"),
     "--dst-type": _kind("daddrtype"),
-    "--pkt-type": _kind("pkttype"),
+    "--pkt-type": _packet_type,
     "--mark": _mark,
     "--syn": _first,
     "--tcp-flags": _flags,

@@ -241,6 +241,8 @@ def _values(field: str, one: Any) -> list[Value]:
         return [] if interval is None else [interval]
     if field == "l4proto" and isinstance(one, int):
         return [NUMBERS.get(one, str(one))]
+    if field == "pkttype" and one == "unicast":
+        return ["host"]
     return [one] if isinstance(one, str) else []
 
 

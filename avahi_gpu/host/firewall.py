@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from avahi_gpu.errors import AvahiGpuError
 from avahi_gpu.files import firewall_iptables, firewall_nft
 from avahi_gpu.files.firewall import Interval, Packet, Table, address_interval, follow
 from avahi_gpu.host.aside import aside
@@ -27,7 +28,7 @@ LINK_LOCAL = "fe80::/64"
 _ZONE = re.compile(r"[A-Za-z0-9_-]{1,32}")
 
 
-class Unreadable(Exception):
+class Unreadable(AvahiGpuError):
     """The rules are there, and this process may not or cannot read them."""
 
 
@@ -90,7 +91,8 @@ def _saved(system: System, kind: Literal["nft", "legacy"]) -> list[Table]:
         done = system.run([program], LIST_S)
         if not done.ok or len(done.stdout) > RULES_MAX:
             raise Unreadable(f"{tool}-save: {done.reason}")
-        tables += firewall_iptables.parse(done.stdout, 4 if family == 4 else 6)
+        name = program.rpartition("/")[2].removesuffix("-save")
+        tables += firewall_iptables.parse(done.stdout, 4 if family == 4 else 6, name)
     return tables
 
 

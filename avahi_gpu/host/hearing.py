@@ -28,7 +28,7 @@ from avahi_gpu.avahi.names import (
     USE_MULTICAST,
 )
 from avahi_gpu.avahi.remote import Remote
-from avahi_gpu.errors import AvahiCallFailed, BusError
+from avahi_gpu.errors import AvahiCallFailed, AvahiGpuError, BusError
 from avahi_gpu.files.mdns_message import Datagram
 from avahi_gpu.host.net import interface_of, lan_interfaces, probe
 from avahi_gpu.host.system import System
@@ -51,7 +51,7 @@ INTERFACES_MAX = 4
 NEIGHBOURS_MAX = 6  # asked on each interface
 
 
-class NotAsked(Exception):
+class NotAsked(AvahiGpuError):
     """There is no daemon that could ask."""
 
 
@@ -78,10 +78,14 @@ async def read(ground: Ground) -> tuple[Ear, ...]:
 
 
 class Trial:
-    """What is asked and seen on one interface."""
+    """What is asked and seen on one interface: over IPv4, or IPv6 where it has no IPv4.
+
+    The LAN's addresses are published over the protocol that they belong to.
+    """
 
     def __init__(self, interface: Interface) -> None:
         self.interface = interface
+        self.family = 4 if interface.ipv4 is not None else 6
         self.own = {a.ip.partition("%")[0] for a in interface.addresses}
         self.tapped = False
         self.sent = False
@@ -96,6 +100,8 @@ class Trial:
 
     def add(self, address: str, *, node: bool) -> None:
         """Take note of a neighbour; nodes are asked first."""
+        if self.family != _family(address):
+            return
         known = address in self.states or address in self.waiting
         if address in self.own or (not known and len(self.states) + len(self.waiting) >= NEIGHBOURS_MAX):
             return
@@ -107,6 +113,8 @@ class Trial:
 
     def see(self, outgoing: bool, datagram: Datagram) -> None:
         """Take note of a packet at the card."""
+        if _family(datagram.source) != self.family:
+            return
         if outgoing:
             self.sent = self.sent or not datagram.message.response
         elif datagram.source not in self.own:
@@ -139,7 +147,7 @@ class Trial:
         self.states[address] = "asked"
         name = ipaddress.ip_address(address).reverse_pointer
         self._names[name] = address
-        protocol = IPV6 if ":" in address else IPV4
+        protocol = IPV4 if self.family == 4 else IPV6
         question = ("iisqqu", self.interface.index, protocol, name)
         with contextlib.suppress(BusError):
             async with contextlib.AsyncExitStack() as stack:
@@ -253,6 +261,10 @@ async def open_question(avahi: Avahi, stack: contextlib.AsyncExitStack, *questio
         return await stack.enter_async_context(avahi.make("RecordBrowser", "RecordBrowserNew", *question))  # type: ignore[arg-type]
     await remote.call("Start")
     return remote
+
+
+def _family(address: str) -> int:
+    return 6 if ":" in address else 4
 
 
 def _add(address: str, trials: dict[int, Trial], *, node: bool) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from avahi_gpu.errors import AvahiGpuError
 from avahi_gpu.host import (
     avahi_log,
     avahi_process,
@@ -156,6 +157,6 @@ async def _read(
     except asyncio.TimeoutError:
         return None, f"no answer within {limit_s:.2g} s"
     except Exception as fault:  # one reader's fault must not hide what the others read
-        return None, f"{type(fault).__name__}: {fault}"
+        return None, str(fault) if isinstance(fault, AvahiGpuError) else f"{type(fault).__name__}: {fault}"
     finally:
         pending.discard(name)

@@ -20,8 +20,8 @@ PacketKind = Literal[
 class PacketFate:
     """What the firewall does with one kind of packet on one interface. ``because``: the rule that decides.
 
-    ``table`` and ``chain`` name the base chain that drops it, ``tool`` who takes rules for it: nft, iptables,
-    ip6tables.
+    ``table`` and ``chain`` name the base chain that drops it, ``tool`` who takes rules for it: nft, or a kind
+    of iptables.
     """
 
     kind: PacketKind

@@ -71,8 +71,11 @@ def test_what_is_not_understood_is_not_guessed_and_spoils_nothing(healthy: Facts
         replace(p, outcome="unknown", because="rule x") for p in facts.network.firewall.fates
     )
     firewall = replace(facts.network.firewall, fates=open_question)
-    found = judged(replace(facts, network=replace(facts.network, firewall=firewall)))
+    network = replace(facts.network, firewall=firewall)
+    heard = judged(replace(facts, network=network))
+    found = judged(replace(facts, network=replace(network, hearing=())))
 
+    assert [heard[id].verdict for id in ("AG204", "AG205", "AG206")] == ["ok", "ok", "unknown"]
     assert {found[id].verdict for id in ("AG204", "AG205", "AG206")} == {"unknown"}
     assert found["AG601"].verdict == "ok"
 

@@ -300,6 +300,19 @@ def test_a_chain_of_the_users_own_returns_to_where_it_was_called() -> None:
     assert (follow(tables, MDNS_IN).outcome, follow(tables, tcp(22)).outcome) == ("pass", "drop")
 
 
+def test_what_leaves_is_no_multicast_yet_as_its_packet_type_goes() -> None:
+    """Seen on a real kernel: such a rule drops nothing."""
+    leaving = saved("-A OUTPUT -p udp -m pkttype --pkt-type multicast -j DROP")
+    routed = saved("-A OUTPUT -p udp -m addrtype --dst-type MULTICAST -j DROP")
+    host = saved("-A OUTPUT -m pkttype --pkt-type unicast -j DROP")
+
+    assert [follow(tables, MDNS_OUT).outcome for tables in (leaving, routed, host)] == [
+        "pass",
+        "drop",
+        "drop",
+    ]
+
+
 def test_a_mark_that_a_rule_may_have_set_leaves_the_answer_open() -> None:
     marks = "-A INPUT -p udp -j MARK --set-xmark 0x8000/0x8000\n-A INPUT -m mark --mark 0x8000/0x8000 -j DROP"
 
