@@ -58,11 +58,7 @@ class Packet:
             "dport": self.dport,
             "ctstate": self.state,
             "ctstatus": "",  # no translation of addresses
-            "pkttype": "multicast"
-            if self.kind == "multicast"
-            else "host"
-            if self.way == "in"
-            else "outgoing",
+            "pkttype": self._kind_on_the_link,
             "daddrtype": self._destination_type,
             "saddrtype": "unicast" if self.way == "in" else "local",
         }
