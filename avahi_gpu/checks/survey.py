@@ -43,7 +43,7 @@ def nodesasked_nodes(view: ClusterView) -> Outcome:
         )
         return unknown(why, hint="name them: --cluster --peers ADDRESS,ADDRESS")
     lines = [f"{n.name}: {_why(n)}" for n in silent]
-    if not any(n.asked for n in others):
+    if not any(n.asked for n in others) and not any(p.ports for p in view.passages):
         return Outcome(
             "unknown", f"{join(n.name for n in others)} could not be asked", tuple(lines), hint=hint
         )

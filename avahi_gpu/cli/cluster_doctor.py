@@ -72,9 +72,12 @@ def judge(facts: Facts, order: Order) -> list[Finding]:
 
 
 def with_view(facts: Facts, view: ClusterView) -> Facts:
-    """Return the facts with the view; whoever answered our doctor is alive, whatever a firewall drops."""
-    asked = {n.host for n in view.nodes if n.asked and n.host}
-    peers = facts.peers and tuple(replace(p, alive=True) if p.host in asked else p for p in facts.peers)
+    """Return the facts with the view.
+
+    Whoever answered our doctor, or has announced one within ten seconds, is alive, whatever a firewall drops.
+    """
+    alive = {n.host for n in view.nodes if (n.asked or n.silence == "unreached") and n.host}
+    peers = facts.peers and tuple(replace(p, alive=True) if p.host in alive else p for p in facts.peers)
     return replace(facts, peers=peers, view=view)
 
 

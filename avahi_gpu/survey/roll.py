@@ -45,7 +45,9 @@ def enter(here: Station, meeting: Meeting, by_ssh: Mapping[str, str]) -> list[En
     address = ends.most_common(1)[0][0] if ends else next(iter(lan), "")
     entries = [Entry(_describe(here.witness.about, address, own=True))]
     entries += [Entry(_describe(each.about, each.address), each) for each in met]
-    missed = list(meeting.missed.values())
+    # a record that has gone tells of nobody any more: after a power cut that takes ten seconds
+    announced = {d.id for d in here.doctors}
+    missed = [one for key, one in meeting.missed.items() if key in announced or key in meeting.named]
     listed = missing_nodes(here, meeting)
     busy = {address.partition("%")[0] for address in meeting.queued}
     for service in listed:

@@ -77,6 +77,22 @@ def test_a_firewall_that_lets_29500_in_alone_is_named_with_ways_and_ports(lab: C
     assert "gpu-node-1 → gpu-node-2: TCP 29400" in told and "TCP 29999" in told and "open: 29500" in told
 
 
+def test_the_same_narrow_firewall_on_all_nodes_is_seen_although_nobody_can_be_asked(lab: Cluster) -> None:
+    rules = "iif lo accept; udp dport 5353 accept; icmp type echo-request accept; tcp dport 29500 accept;"
+    for host in lab:
+        shield(host, f"{rules} meta l4proto {{ tcp, udp }} drop;")
+    try:
+        with serving(lab[1:]):
+            found = survey(lab[0], "--wait", "5")
+    finally:
+        for host in lab:
+            unshield(host)
+
+    assert (found.exit_code, found.errors) == (1, ["AG206", "AG623"]), found.tell()
+    assert {pair for pair, state in found.states.items() if state == "ports"} == {(1, 2), (1, 3)}
+    assert found.ports(1, 2) == {"control": False, "store": None, "workers": False, "doctor": False}
+
+
 @pytest.mark.parametrize(("verb", "state"), [("drop", "no answer"), ("reject with tcp reset", "refused")])
 def test_one_way_that_is_shut_is_named_and_no_other(lab: Cluster, verb: str, state: str) -> None:
     source = f"ip saddr {lab[2].address}"
