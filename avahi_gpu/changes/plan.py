@@ -127,6 +127,15 @@ def _foresee_daemon(daemon: DaemonState, argv: tuple[str, ...]) -> DaemonState:
     return daemon
 
 
+def whole(changes: Sequence[Change]) -> list[Change]:
+    """Return the changes without halves of restarts: what has been started already must not only be stopped.
+
+    A daemon that was started a moment ago has not announced everything, and a check may call for a restart.
+    """
+    starts = {_daemon_of(c.argv) for c in changes if c.kind == "daemon" and "--kill" not in c.argv}
+    return [c for c in changes if "--kill" not in c.argv or _daemon_of(c.argv) in starts]
+
+
 def _merge_packages(changes: Sequence[Change]) -> list[Change]:
     """Join installations that differ in their last word, the package, into one command line."""
     commands: dict[tuple[str, ...], list[str]] = {}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 
 from avahi_gpu.changes import journal
-from avahi_gpu.changes.plan import Judge, next_step, plan, without
+from avahi_gpu.changes.plan import Judge, next_step, plan, whole, without
 from avahi_gpu.host.system import System
 from avahi_gpu.model import Change, Facts
 
@@ -40,7 +40,7 @@ def provision(
     with journal.locked(system):
         for _ in range(MAX_STEPS):
             # what was made and is asked for again did not help: a finding will say so
-            step = next_step(without(plan(judge(facts)), [*made, *refused]))
+            step = next_step(whole(without(plan(judge(facts)), [*made, *refused])))
             approved = approve(step) if step else None
             if approved is None:
                 break

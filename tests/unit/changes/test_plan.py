@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import avahi_gpu.checks  # noqa: F401  registers them
-from avahi_gpu.changes.plan import foresee, next_step, plan, plan_all
+from avahi_gpu.changes.plan import foresee, next_step, plan, plan_all, whole
 from avahi_gpu.checks.registry import setup_findings
 from avahi_gpu.model import Change, Facts, Finding, Fix, Verdict
 from tests.unit.changes.facts import bare_facts
@@ -132,3 +132,12 @@ def test_with_systemd_the_daemon_is_enabled_too() -> None:
     changes, _ = plan_all(replace(bare_facts(), init="systemd"), setup_findings)
 
     assert changes[-1].argv == ("systemctl", "enable", "--now", "avahi-daemon.service")
+
+
+def test_a_daemon_that_was_just_started_is_not_stopped_for_a_restart() -> None:
+    stop = Change("daemon", "stop", argv=("avahi-daemon", "--kill"))
+    start = Change("daemon", "start", argv=("avahi-daemon", "--daemonize"))
+    other = Change("file", "write", "/etc/x", b"")
+
+    assert whole([other, stop]) == [other]
+    assert whole([stop, start]) == [stop, start]
