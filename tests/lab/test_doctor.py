@@ -113,21 +113,6 @@ def test_a_named_peer_must_be_there(node: Host) -> None:
 # --- names ----------------------------------------------------------------------------------------------
 
 
-def test_a_hosts_line_without_mdns_is_the_one_error_and_is_mended(node: Host) -> None:
-    node.write(
-        NSSWITCH, node.read(NSSWITCH).replace("files mdns4_minimal [NOTFOUND=return] dns", "files dns")
-    )
-    assert not resolves(node, "gpu-node-2.local")
-
-    found = doctor(node)
-
-    assert (found.exit_code, found.errors) == (1, ["AG104"])
-    assert f"{NSSWITCH}:6: hosts: files dns" in found.says("AG104")
-    mended = mend(node)
-    assert (mended.exit_code, mended.errors) == (0, [])
-    assert resolves(node, "gpu-node-2.local")
-
-
 def test_a_malformed_action_with_one_meaning_is_mended(node: Host) -> None:
     node.write(NSSWITCH, node.read(NSSWITCH).replace("[NOTFOUND=return]", "[NOT FOUND=return]"))
     assert node.run(["getent", "passwd", "root"]).returncode != 0  # glibc drops the whole file
@@ -151,35 +136,6 @@ def test_a_malformed_file_of_unclear_meaning_is_named_and_left_alone(node: Host)
     assert node.read(NSSWITCH) == broken
 
 
-def test_a_dead_name_server_is_named_as_the_cause_of_slow_lookups(nodes: Cluster, node: Host) -> None:
-    dead = f"{nodes.subnet}.250"
-    node.write("/etc/resolv.conf", f"nameserver {dead}\n")
-
-    found = doctor(node, "--only", "AG106")
-
-    assert (found.exit_code, found.errors) == (1, ["AG108"])
-    assert dead in found.says("AG108") and found.findings["AG106"]["verdict"] == "skip"
-
-
-def test_an_old_line_in_etc_hosts_for_the_own_name_is_shown(node: Host) -> None:
-    node.write("/etc/hosts", node.read("/etc/hosts") + "10.99.99.99 gpu-node-1.local\n")
-
-    found = alone(node)
-
-    assert found.errors == ["AG323"]
-    assert "/etc/hosts:" in found.says("AG323") and "10.99.99.99" in found.says("AG323")
-
-
-def test_an_old_line_in_etc_hosts_for_a_peer_is_told(node: Host) -> None:
-    node.write("/etc/hosts", node.read("/etc/hosts") + "10.99.99.99 gpu-node-2.local\n")
-
-    found = doctor(node)
-
-    assert (found.errors, found.of("warn")) == (["AG323"], [])
-    assert "gpu-node-2.local" in found.says("AG323")
-    assert found.findings["AG603"]["verdict"] == "skip"
-
-
 # --- bus and daemon -------------------------------------------------------------------------------------
 
 
@@ -195,59 +151,6 @@ def test_a_stopped_daemon_is_the_one_error_and_is_started(node: Host) -> None:
     assert {mended.findings[id]["verdict"] for id in ("AG304", "AG105", "AG504")} == {"ok"}
 
 
-def test_a_daemon_that_hangs_is_told_from_one_that_is_not_there(node: Host) -> None:
-    (daemon, *_) = node.run(["pgrep", "-o", "-x", "avahi-daemon"], check=True).stdout.split()
-    node.run(["kill", "-STOP", daemon], check=True)
-    try:
-        found = alone(node)
-
-        assert (found.exit_code, found.errors) == (1, ["AG304"])
-        assert "is on the system bus and does not answer" in found.says("AG304")
-    finally:
-        node.run(["kill", "-CONT", daemon], check=True)
-
-
-def test_a_dead_bus_is_the_one_error_and_both_are_started(node: Host) -> None:
-    (bus,) = node.run(["pgrep", "-x", "dbus-daemon"], check=True).stdout.split()
-    node.run(["kill", "-KILL", bus], check=True)
-    assert until(lambda: node.run(["pgrep", "-x", "avahi-daemon"]).returncode != 0)  # it ends with its bus
-
-    found = alone(node)
-
-    assert (found.exit_code, found.errors) == (1, ["AG301"])
-    mended = mend(node)
-    assert (mended.exit_code, mended.errors) == (0, [])
-    assert until(lambda: is_listed_by(node, "gpu-node-1"))
-
-
-def test_a_malformed_configuration_is_named_with_its_line(node: Host) -> None:
-    node.stop_avahi()
-    node.write(CONF, "[server]\nuse-ipv4 =yes\n")
-
-    found = alone(node)
-
-    assert (found.exit_code, found.errors) == (1, ["AG303"])
-    assert f"{CONF}:2" in found.says("AG303")
-
-
-@pytest.mark.parametrize(
-    ("section", "setting"),
-    [
-        ("server", "cache-entries-max=0"),
-        ("server", "allow-interfaces=eth7"),
-        ("publish", "disable-publishing=yes"),
-    ],
-)
-def test_a_setting_that_blinds_the_host_is_the_one_error(section: str, setting: str, node: Host) -> None:
-    node.write(CONF, node.read(CONF).replace(f"[{section}]", f"[{section}]\n{setting}"))
-    node.restart_avahi()
-
-    found = alone(node)
-
-    assert (found.exit_code, found.errors) == (1, ["AG305"])
-    assert setting.partition("=")[0] in found.says("AG305")
-
-
 # --- the service file -----------------------------------------------------------------------------------
 
 
@@ -261,30 +164,6 @@ def test_a_removed_service_file_is_written_again(nodes: Cluster, node: Host) -> 
     assert (found.exit_code, found.errors) == (1, ["AG501"])
     assert mend(node).errors == []
     assert node.read(SERVICE) == before
-    assert until(lambda: is_listed_by(nodes[1], "gpu-node-1"))
-
-
-def test_a_service_file_that_avahi_may_not_read_is_mended(nodes: Cluster, node: Host) -> None:
-    node.path(SERVICE).chmod(0o600)
-    node.restart_avahi()
-
-    found = alone(node)
-
-    assert (found.exit_code, found.errors) == (1, ["AG501"])
-    assert "0600" in found.says("AG501")
-    assert mend(node).errors == []
-    assert until(lambda: is_listed_by(nodes[1], "gpu-node-1"))
-
-
-def test_a_malformed_service_file_is_named_with_its_line_and_mended(nodes: Cluster, node: Host) -> None:
-    node.write(SERVICE, node.read(SERVICE).replace("<port>29500</port>", "<port>29500</prt>"))
-    assert until(lambda: not is_listed_by(nodes[1], "gpu-node-1"))
-
-    found = alone(node)
-
-    assert (found.exit_code, found.errors) == (1, ["AG502"])
-    assert f"{SERVICE}:" in found.says("AG502")
-    assert mend(node).errors == []
     assert until(lambda: is_listed_by(nodes[1], "gpu-node-1"))
 
 
@@ -321,15 +200,6 @@ def test_an_interface_that_is_down_is_the_one_error(nodes: Cluster) -> None:
 
     assert (found.exit_code, found.errors) == (1, ["AG201"])
     assert "eth0: is down" in found.says("AG201")
-
-
-def test_an_interface_without_multicast_is_the_one_error(nodes: Cluster) -> None:
-    second = nodes[1]
-    on = [["ip", "link", "set", "eth0", "multicast", "on"]]
-    with undone(second, ["ip", "link", "set", "eth0", "multicast", "off"], on):
-        found = alone(second)
-
-    assert (found.exit_code, found.errors) == (1, ["AG202"])
 
 
 # --- who may do what ------------------------------------------------------------------------------------
