@@ -107,6 +107,7 @@ def test_both_causes_are_named_and_nothing_that_follows(names: tuple[str, str], 
 SHARED = {
     "restarts the daemon": ("AG303", "AG305", "AG308", "AG309", "AG609"),
     "what others say of themselves": ("AG204", "AG205", "AG207", "AG208", "AG323"),
+    "what Avahi remembers of others": ("AG207", "AG208", "AG212", "AG501", "AG502", "AG505"),
     "name servers": ("AG108", "AG109"),
     "the hosts file": ("AG320", "AG321", "AG322", "AG323"),
     "versions": ("AG607", "AG612"),
