@@ -75,7 +75,7 @@ def dns_answers(facts: Facts) -> Outcome:
             hint=_correct(facts),
         )
     who = f"the name servers {names}" if len(silent) > 1 else f"the name server {names}"
-    says = f"{who} {answers}: each look-up of a .local name waits {wait_s} s for it"
+    says = f"{who} {answers}: each look-up of a .local name waits up to {wait_s} s for it"
     if wait_s < LONG_WAIT_S:
         return warn(says, evidence, hint=_correct(facts))
     limits = f"resolv.conf: {conf.attempts} attempts of {conf.timeout_s} s"

@@ -101,7 +101,7 @@ def conclude(
 ) -> Result:
     """Write the report where one is wanted, and return what programs are told."""
     if order.report is not None:
-        _write_report(system, order.report, make_report(findings, facts, _users(system)))
+        _write_report(system, order.report, make_report(findings, facts, _users(system), stories_of(facts)))
         order.out.print(f"report: {order.report}")
     verdicts = {"error"} if order.fail_on is FailOn.error else {"error", "warn"}
     failed = bool(errors) or any(f.verdict in verdicts for f in findings)

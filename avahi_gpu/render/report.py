@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from avahi_gpu import __version__
-from avahi_gpu.model import Facts, FileState, Finding
+from avahi_gpu.model import Facts, FileState, Finding, Story
 from avahi_gpu.render.findings import ORDER, fix_commands, summarize
 from avahi_gpu.render.scrub import scrub
 from avahi_gpu.render.text import printable
+from avahi_gpu.render.trace import draw
 
 # what scrub leaves in, told to whoever sends it
 NOTE = (
@@ -17,8 +18,13 @@ NOTE = (
 )
 
 
-def make_report(findings: Sequence[Finding], facts: Facts, users: Iterable[str] = ()) -> str:
-    """Return the report as Markdown, scrubbed: see ``scrub``; ``users`` are the names of people."""
+def make_report(
+    findings: Sequence[Finding], facts: Facts, users: Iterable[str] = (), stories: Sequence[Story] = ()
+) -> str:
+    """Return the report as Markdown, scrubbed: see ``scrub``.
+
+    ``users`` are the names of people, ``stories`` the ways of names that were asked about.
+    """
     lines = [
         f"avahi-gpu {__version__} doctor: {summarize(findings)}",
         "",
@@ -36,6 +42,9 @@ def make_report(findings: Sequence[Finding], facts: Facts, users: Iterable[str] 
         for finding in findings:
             if finding.verdict == verdict:
                 lines += _tell(finding)
+    for story in stories:
+        lines += ["", f"## The way of {printable(story.trace.asked)}", ""]
+        lines += [f"    {printable(line, 400)}" for line, _ in draw(story)]
     for state in (facts.nsswitch, facts.avahi_conf, facts.resolv_conf, facts.etc_hosts):
         lines += _quote(state)
     text = "\n".join(lines) + "\n"

@@ -6,8 +6,10 @@ import io
 from dataclasses import replace
 
 from avahi_gpu.model import AvahiAnswer, Lookup, ModuleAnswer, Step, Story, StoryStep, Trace
+from avahi_gpu.render.report import make_report
 from avahi_gpu.render.text import console
 from avahi_gpu.render.trace import draw, show_stories, stories_data
+from tests.unit.changes.facts import bare_facts
 
 ANSWER = ModuleAnswer("mdns4_minimal", "success", ("10.77.0.2",), 0.0112, loaded=True)
 TRACE = Trace(
@@ -84,3 +86,10 @@ def test_the_data() -> None:
     assert data["steps"][1]["elapsed_s"] == 0.0112 and data["steps"][1]["why"] == "a reason"
     assert data["avahi"]["addresses"] == [{"address": "10.77.0.2", "interface": "eth0"}]
     assert data["answers"] == [{"address": "10.77.0.2", "alive": True}]
+
+
+def test_a_report_has_the_picture_too() -> None:
+    text = make_report([], bare_facts(), ["nobody"], [STORY])
+
+    assert "## The way of gpu-node-2\n" in text
+    assert " ├─ mdns4_minimal     10.77.0.2 · 0.01 s ■ found: the search ends here" in text
