@@ -113,7 +113,7 @@ async def _try_others(entry: Entry, entries: Sequence[Entry], here: Station) -> 
         m.Target(
             address_for(entry.node, e.node),
             e.node.host if e.node.host.endswith(f".{DOMAIN}") else "",
-            _frame(entry.node, e.node, address_for(entry.node, e.node)),
+            frame_between(entry.node, e.node, address_for(entry.node, e.node)),
             tuple(port for port, _, _ in e.ports),
         )
         for e in others
@@ -129,7 +129,7 @@ async def _try_others(entry: Entry, entries: Sequence[Entry], here: Station) -> 
             entry.met.fault = "it answered for others than it was asked about"
             return []
         reports = list(answer.reports)
-    return [_passage(entry, e, report) for e, report in zip(others, reports, strict=True)]
+    return [passage_of(entry, e, report) for e, report in zip(others, reports, strict=True)]
 
 
 def _own_end(entries: Sequence[Entry]) -> str:
@@ -143,7 +143,7 @@ def address_for(source: SurveyedNode, target: SurveyedNode) -> str:
     return next(near, target.address)
 
 
-def _frame(source: SurveyedNode, target: SurveyedNode, address: str) -> int:
+def frame_between(source: SurveyedNode, target: SurveyedNode, address: str) -> int:
     """Return the size of the largest packet that both ends take, 0 where one of them did not tell."""
     there = mtu_of(target, address)
     on_the_way = [n.mtu for n in source.networks if _is_in(address, n)]
@@ -162,7 +162,7 @@ def _is_in(address: str, network: Attached) -> bool:
     return on_link(address, (interface,))
 
 
-def _passage(source: Entry, target: Entry, report: m.Report) -> Passage:
+def passage_of(source: Entry, target: Entry, report: m.Report) -> Passage:
     ports = tuple(
         PortTrial(port, purpose, _judged(tried, sure), tried.words)
         for (port, purpose, sure), tried in zip(target.ports, report.ports, strict=False)
