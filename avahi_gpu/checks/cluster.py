@@ -146,11 +146,15 @@ def peers_by_name(facts: Facts) -> Outcome:
             [f"{p.host}: {lookup.error} after {lookup.elapsed_s:.1f} s" for p, lookup in failed],
             hint="see AG105: avahi-gpu doctor --only AG105",
         )
-    differing = [(p, lookup) for p, lookup in asked if p.address not in lookup.addresses]
+    differing = [
+        (p, lookup) for p, lookup in asked if not {p.address, *p.also} & {*lookup.addresses}
+    ]  # a node with two interfaces has two addresses, and both ways may pick their own
     others = {q.address: q.name for q in facts.peers or ()} | dict.fromkeys(
         own_addresses(facts), "this machine"
     )
-    wrong = [(p, lookup) for p, lookup in differing if not p.glibc_alive or lookup.addresses[0] in others]
+    wrong = [
+        (p, lookup) for p, lookup in differing if p.glibc_alive is False or lookup.addresses[0] in others
+    ]
     if differing:
         evidence = [
             f"{p.host}: glibc says {', '.join(lookup.addresses)}"
@@ -372,7 +376,7 @@ def _silence(peer: PeerFacts) -> str:
 def _whose(peer: PeerFacts, address: str, others: dict[str | None, str]) -> str:
     if address in others:
         return f" ({others[address]})"
-    return "" if peer.glibc_alive else " (nobody answers there)"
+    return " (nobody answers there)" if peer.glibc_alive is False else ""
 
 
 def _by_router(peer: PeerFacts) -> str:

@@ -99,8 +99,10 @@ class _Reader:
             self._reach(peer, service, interface), self._look_up(service.host)
         )
         if lookup.addresses and service.address not in lookup.addresses:
-            there = await net.probe(lookup.addresses[0], service.port, PROBE_S)
-            reached = replace(reached, glibc_alive=there)
+            there, also = await asyncio.gather(
+                net.probe(lookup.addresses[0], service.port, PROBE_S), self._known_addresses(service.host)
+            )
+            reached = replace(reached, glibc_alive=there, also=also)
         return replace(reached, glibc=lookup)
 
     async def read_lost(self, name: str) -> PeerFacts:
@@ -177,6 +179,12 @@ class _Reader:
             return ""
         others = [a for a in addresses if a != service.address]
         return await self._first_alive(others, interface)
+
+    async def _known_addresses(self, host: str) -> tuple[str, ...]:
+        try:
+            return await find_addresses(self._avahi, host)
+        except BusError:
+            return ()
 
     async def _first_alive(self, addresses: Sequence[str], interface: Interface | None) -> str:
         """Return the first of ``addresses`` that answers; an IPv6 link-local one only on ``interface``."""

@@ -54,6 +54,7 @@ class PeerFacts:
     elsewhere: str = ""  # another address of the same host that answers, where ``address`` does not
     speaks: bool | None = None  # its avahi-daemon answered just now; None: this could not be told
     glibc_alive: bool | None = None  # whether glibc's answer answers, where it is another address
+    also: tuple[str, ...] = ()  # all that Avahi knows of its host, where glibc's answer is another address
     # of a service without an address: whether the host of that name has one, and the service all but its TXT
     host_address: str = ""
     txt_missing: bool = False

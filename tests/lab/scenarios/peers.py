@@ -270,6 +270,15 @@ SCENARIOS = (
         touches=(0, 2),
     ),
     Scenario(
+        "A-28",
+        "no-ipv4-of-its-own",
+        "this machine has no address but IPv6 link-local",
+        "AG201",
+        lose_ipv4,
+        on=2,
+        touches=THIRD,
+    ),
+    Scenario(
         "A-11",
         "peer-with-a-neighbours-address",
         "two nodes have one IPv4 address",

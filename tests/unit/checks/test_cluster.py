@@ -132,6 +132,13 @@ def test_a_machine_that_is_off_is_told_from_one_behind_a_firewall(
     assert word in cluster_findings(facts)["AG604"].says
 
 
+def test_two_addresses_of_one_node_are_no_contradiction(healthy: Facts) -> None:
+    lookup = Lookup("gpu-node-3.local", ("10.99.0.3",), 0.01)
+    facts = broken_peer(healthy, glibc=lookup, glibc_alive=True, also=("10.77.0.3", "10.99.0.3"))
+
+    assert cluster_findings(facts)["AG603"].verdict == "ok"
+
+
 def test_where_nobody_is_at_any_address_this_machine_is_suspected_first(healthy: Facts) -> None:
     assert healthy.peers is not None
     facts = replace(healthy, peers=tuple(replace(p, alive=False, cards=()) for p in healthy.peers))
