@@ -31,7 +31,11 @@ TARGETS: dict[str, Action] = {
     "RETURN": "return",
     "MARK": "mark",
     "CONNMARK": "mark",
+    # translated, and then on its way
+    "DNAT": "accept",
     "MASQUERADE": "accept",
+    "NETMAP": "accept",
+    "REDIRECT": "accept",
     "SNAT": "accept",
 }
 # what a packet comes out of as it went in

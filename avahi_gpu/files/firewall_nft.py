@@ -131,8 +131,8 @@ class _Reader:
                     yield Rule(tuple(tests), "mark", text=text)
             elif kind == "xt":
                 yield from _foreign(body, tests, text)
-            elif kind in ("masquerade", "snat"):
-                yield Rule(tuple(tests), "accept", text=text)  # its way to the LAN goes on
+            elif kind in ("dnat", "masquerade", "redirect", "snat"):
+                yield Rule(tuple(tests), "accept", text=text)  # translated, and then on its way
             elif kind not in IDLE:
                 yield Rule(tuple(tests), "unknown", text=text)
 

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from avahi_gpu.host.probers import Ground
 
 # Avahi's first question leaves after 0.1 s, its answers come by 0.22 s; the second question leaves at 1.1 s
-ANSWER_S = 0.35
+ANSWER_S = 0.2
 LOOK_AGAIN_S = 0.02
-NOBODY_S = 0.6  # without a node to ask: nodes that are heard of at all are heard of by 0.22 s
+NOBODY_S = 0.4  # without a node to ask: nodes that are heard of at all are heard of by 0.22 s
 SILENCE_S = 2.0  # a node that is asked twice and has not answered by then does not
 RECALL_S = 0.05  # what the daemon remembers it tells at once: nodes are asked before other neighbours
 ALIVE_S = 0.8

@@ -313,6 +313,20 @@ def test_what_leaves_is_no_multicast_yet_as_its_packet_type_goes() -> None:
     ]
 
 
+def test_published_ports_of_containers_leave_nothing_open() -> None:
+    text = "*nat\n:PREROUTING ACCEPT [0:0]\n:DOCKER - [0:0]\n"
+    text += "-A PREROUTING -m addrtype --dst-type LOCAL -j DOCKER\n"
+    text += (
+        "-A DOCKER ! -i docker0 -p tcp -m tcp --dport 40000 -j DNAT --to-destination 172.17.0.2:80\nCOMMIT\n"
+    )
+
+    assert follow(firewall_iptables.parse(text, 4), tcp(HIGH)).outcome == "pass"
+    assert (
+        follow(ruleset([{"redirect": {"port": 80}}], hook="prerouting", type="nat"), tcp(22)).outcome
+        == "pass"
+    )
+
+
 def test_a_mark_that_a_rule_may_have_set_leaves_the_answer_open() -> None:
     marks = "-A INPUT -p udp -j MARK --set-xmark 0x8000/0x8000\n-A INPUT -m mark --mark 0x8000/0x8000 -j DROP"
 
