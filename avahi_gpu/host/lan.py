@@ -9,22 +9,33 @@ from dataclasses import dataclass, field, replace
 
 from avahi_gpu.avahi.browse import RELIABLE_S, RESOLVE_GRACE_S, Browser, Listing
 from avahi_gpu.avahi.bus import Avahi, connect
-from avahi_gpu.avahi.names import SERVER_REGISTERING, avahi_missing
+from avahi_gpu.avahi.names import ANY, CLASS_IN, SERVER_REGISTERING, TYPE_PTR, avahi_missing
 from avahi_gpu.errors import BusError, BusUnavailable
 from avahi_gpu.files import txt
 from avahi_gpu.host import net, nss
 from avahi_gpu.host.absent import Seeker, bare_name
 from avahi_gpu.host.aside import aside
+from avahi_gpu.host.hearing import ANSWER_AT_ONCE, open_question
 from avahi_gpu.host.memory import recall
 from avahi_gpu.host.peer_facts import read_peers
 from avahi_gpu.host.system import System
-from avahi_gpu.model import NODE_SERVICE, AbsentPeer, DaemonState, Interface, Lookup, PeerFacts, Service
+from avahi_gpu.model import (
+    DOMAIN,
+    NODE_SERVICE,
+    AbsentPeer,
+    DaemonState,
+    Interface,
+    Lookup,
+    PeerFacts,
+    Service,
+)
 
 SETTLE_S = 3.0  # claiming a host name takes 1 s, after a conflict 2 s: "registering" is then a fact
-AGAIN_S = 1.0
+AGAIN_S = 1.0  # as long as a second call may take, where the first was not answered in three
 OWN_SERVICE_S = 0.6  # our own service comes from the daemon's memory in a millisecond, or not at all
-# answers to the first query arrive 0.12 to 0.22 s after the start: thrice that is enough where all is well
-QUICK_S = 0.65
+# answers arrive 0.12 to 0.22 s after a question was begun
+ASK_AGAIN_S = 0.3
+QUICK_S = 0.65  # both questions and their answers, where nobody is missed
 
 
 @dataclass
@@ -108,7 +119,7 @@ async def _read_services(
         remembered = await aside(recall, system) if with_peers else ()
         missed = [*wanted, *(r.name for r in remembered)]
         async with Browser(avahi, NODE_SERVICE, prefer=prefer) as browser:
-            await (_see_nodes(browser, missed) if with_peers else _see_ourselves(browser))
+            await (_see_nodes(avahi, browser, missed) if with_peers else _see_ourselves(browser))
             if not avahi.on_bus:
                 raise avahi_missing()
             lan.own_service = tuple(s for s in browser.services.values() if s.own)
@@ -130,18 +141,35 @@ async def _see_ourselves(browser: Browser) -> None:
     await _follow(browser, OWN_SERVICE_S, lambda: any(s.own for s in browser.services.values()))
 
 
-async def _see_nodes(browser: Browser, wanted: Sequence[str]) -> None:
-    """See the others: by one query where all is well, by two where one of us may have been missed."""
-
-    def is_enough() -> bool:
+async def _see_nodes(avahi: Avahi, browser: Browser, wanted: Sequence[str]) -> None:
+    """See the others by two questions, and by more time where one of us may be missed."""
+    async with contextlib.AsyncExitStack() as stack:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await _follow(browser, ASK_AGAIN_S)
+        asked_twice = await _ask_again(avahi, stack)
+        await _follow(browser, began + QUICK_S - loop.time())
         others = [s for s in browser.services.values() if not s.own]
-        return bool(others) and not browser.unresolved and all(_is_named(name, others) for name in wanted)
+        if (
+            browser.unresolved
+            or not (others or asked_twice)
+            or not all(_is_named(name, others) for name in wanted)
+        ):
+            await _follow(browser, began + RELIABLE_S - loop.time())
+            await _follow(browser, RESOLVE_GRACE_S, lambda: not browser.unresolved)
 
-    began = asyncio.get_running_loop().time()
-    await _follow(browser, QUICK_S)
-    if not is_enough():
-        await _follow(browser, began + RELIABLE_S - asyncio.get_running_loop().time())
-        await _follow(browser, RESOLVE_GRACE_S, lambda: not browser.unresolved)
+
+async def _ask_again(avahi: Avahi, stack: contextlib.AsyncExitStack) -> bool:
+    """Ask for the nodes a second time, as Avahi itself does a second after the first; return whether it does.
+
+    The class is one of its own, so Avahi begins with it anew; the answers are those to the first question.
+    """
+    question = (ANY, ANY, f"{NODE_SERVICE}.{DOMAIN}", CLASS_IN | ANSWER_AT_ONCE, TYPE_PTR, 0)
+    try:
+        await open_question(avahi, stack, "iisqqu", *question)
+    except BusError:
+        return False
+    return True
 
 
 async def _follow(browser: Browser, within_s: float, until: Callable[[], bool] = lambda: False) -> None:
