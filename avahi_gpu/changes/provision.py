@@ -40,7 +40,7 @@ def provision(
     with journal.locked(system):
         for _ in range(MAX_STEPS):
             # what was made and is asked for again did not help: a finding will say so
-            step = next_step(whole(without(plan(judge(facts)), [*made, *refused])))
+            step = next_step(whole(without(plan(judge(facts)), [*in_vain(made), *refused])))
             approved = approve(step) if step else None
             if approved is None:
                 break
@@ -50,3 +50,9 @@ def provision(
             if approved:
                 facts = read(facts)
     return facts
+
+
+def in_vain(made: Sequence[Change]) -> list[Change]:
+    """Return what need not be made again; a restart before the last file was written is none of that."""
+    last = max((n for n, change in enumerate(made) if change.kind == "file"), default=-1)
+    return [change for n, change in enumerate(made) if change.kind != "daemon" or n > last]

@@ -42,7 +42,8 @@ def avahi_config(facts: Facts) -> Outcome:
     if state.content is None and state.exists:
         return unknown(f"{state.path} could not be read ({state.error})")
     if state.content is None:
-        return _stopped(facts, f"{state.path} is missing", "", "install the package avahi-daemon again")
+        hint = "or install the package avahi-daemon again"
+        return _stopped(facts, f"{state.path} is missing", "", hint, fixes.make_conf(facts))
     try:
         stops = [h for h in _harms(facts) if h.weight == "stops"]
     except MalformedInput as fault:

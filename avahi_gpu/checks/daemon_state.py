@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from avahi_gpu.checks import fixes
 from avahi_gpu.checks.daemon_config import is_in_force, keep_to_the_lan, lan_names, read_conf
 from avahi_gpu.checks.network import usable_interfaces
@@ -11,6 +13,7 @@ from avahi_gpu.errors import MalformedInput
 from avahi_gpu.files import avahi_conf, etc_hosts
 from avahi_gpu.model import Facts, Interface
 
+OLDEST = 8  # 0.8 has browsers that are prepared first and started then
 MAX_SHOWN = 4  # lines of a log, interfaces
 # what avahi-daemon logs where something is wrong that no other check asks (its sources, 0.8)
 COMPLAINTS = {
@@ -61,23 +64,31 @@ def own_name_on_lan(facts: Facts) -> Outcome:
         if i.link != "loopback" and not set(lan) & {b.ip for b in i.addresses}
         for a in i.addresses
     }
-    told = [(own.address, "avahi-daemon")] if own is not None and own.address else []
-    told += [(a.partition("%")[0], "glibc") for a in (facts.own_name.addresses if facts.own_name else ())]
-    if not lan or not told:
+    avahi = own.address if own is not None else None
+    glibc = [a.partition("%")[0] for a in (facts.own_name.addresses if facts.own_name else ())]
+    if not lan or not (avahi or glibc):
         return info("there is no answer, or no LAN, to compare")
-    right = [t for t in told if t[0] in lan]
-    wrong = {address: (who, others[address]) for address, who in told if address in others}
+    # of several answers of glibc a program takes one that works
+    wrong = {}
+    if glibc and glibc[0] in others and not lan & set(glibc):
+        wrong["glibc"] = glibc[0]
+    if avahi is not None and avahi in others:
+        wrong["avahi-daemon"] = avahi
     name = f"{facts.daemon.host_name}.{facts.daemon.domain or 'local'}"
     joined = _joined_others(facts)
     title = f"let avahi-daemon use {', '.join(lan_names(facts))} alone"
     hint = f"set allow-interfaces={','.join(lan_names(facts))} under [server] in {facts.avahi_conf.path}"
-    if wrong and (not right or own is None or own.address in wrong):
-        address, (who, interface) = next(iter(wrong.items()))
+    if wrong:
+        address = next(iter(wrong.values()))
+        blamed = "avahi-daemon" in wrong
         return error(
-            f"{name} means {address}, the address of {interface}, which no peer can reach",
-            [f"{who} says so", *(f"avahi-daemon uses {i.name} too" for i in joined[:MAX_SHOWN])],
-            fix=keep_to_the_lan(facts, title),
-            hint=hint,
+            f"{name} means {address}, the address of {others[address]}, which no peer can reach",
+            [
+                *(f"{who} says {one}" for who, one in wrong.items()),
+                *(f"avahi-daemon uses {i.name} too" for i in joined[:MAX_SHOWN]),
+            ],
+            fix=keep_to_the_lan(facts, title) if blamed else None,
+            hint=hint if blamed else "look for the name in /etc/hosts; avahi-daemon's own answer is right",
         )
     if joined:
         return warn(
@@ -89,7 +100,7 @@ def own_name_on_lan(facts: Facts) -> Outcome:
             fix=keep_to_the_lan(facts, title),
             hint=hint,
         )
-    return ok(*(f"{who}: {address}" for address, who in told))
+    return ok(*(f"{name} is {a}" for a in dict.fromkeys([*([avahi] if avahi else []), *glibc])))
 
 
 @check(
@@ -167,3 +178,29 @@ def _joined_others(facts: Facts) -> list[Interface]:
         and i.link == "virtual"
         and any(a.family == 4 and not etc_hosts.is_loopback(a.ip) for a in i.addresses)
     ]
+
+
+@check(
+    "AG312",
+    slug="avahi-version",
+    area="host",
+    says="avahi-daemon is of a version that avahi-gpu was tried with",
+    needs=("AG304",),
+)
+def known_version(facts: Facts) -> Outcome:
+    """0.8 is what distributions ship; older and newer ones differ in what a browser is told and when."""
+    version = facts.daemon.version.removeprefix("avahi ").strip()
+    found = re.match(r"0\.(\d+)", version)
+    if found is None:
+        return ok(version)
+    if int(found[1]) < OLDEST:
+        return info(
+            f"avahi-daemon is {version}: before 0.{OLDEST} browsing starts a little later, and nothing worse",
+            hint="a newer one is not needed for avahi-gpu",
+        )
+    if "rc" in version:
+        return info(
+            f"avahi-daemon is {version}, which is no release",
+            hint="0.9-rc3 does not start under SELinux (avahi/avahi issue 867)",
+        )
+    return ok(version)

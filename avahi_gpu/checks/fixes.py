@@ -11,6 +11,9 @@ PACKAGES: dict[str, dict[str, str]] = {
     "avahi": {"apt": "avahi-daemon", "dnf": "avahi", "pacman": "avahi", "zypper": "avahi"},
     "nss-mdns": {"apt": "libnss-mdns", "dnf": "nss-mdns", "pacman": "nss-mdns", "zypper": "nss-mdns"},
 }
+# what the settings are where a distribution's own file changes nothing
+CONF = b"[server]\nuse-ipv4=yes\nuse-ipv6=yes\n\n[publish]\npublish-hinfo=no\npublish-workstation=no\n"
+SETTLED_S = 6.0  # claiming the name and the services takes two seconds, after conflicts four
 INSTALL: dict[str, tuple[str, ...]] = {
     "apt": ("apt-get", "install", "--yes", "--no-install-recommends"),
     "dnf": ("dnf", "install", "--assumeyes"),
@@ -85,15 +88,21 @@ def restart_avahi(facts: Facts) -> Fix:
     """Return the fix that restarts a running avahi-daemon."""
     if facts.init == "systemd":
         return _daemon("restart avahi-daemon", ("systemctl", "restart", "avahi-daemon.service"))
+    # --daemonize implies --syslog: written out, this start is none that was made already without the stop
+    start = ("avahi-daemon", "--syslog", "--daemonize", *_file_option(facts))
     return Fix(
         "restart avahi-daemon",
         (
             Change("daemon", "stop avahi-daemon", argv=("avahi-daemon", "--kill")),
-            Change(
-                "daemon", "start avahi-daemon", argv=("avahi-daemon", "--daemonize", *_file_option(facts))
-            ),
+            Change("daemon", "start avahi-daemon again", argv=start),
         ),
     )
+
+
+def restart_settled(facts: Facts) -> Fix | None:
+    """Return the restart for what a daemon should have done long since; None for one that just started."""
+    ages = [p.age_s for p in facts.avahi.processes or () if p.pid == facts.daemon.pid]
+    return restart_avahi(facts) if ages and ages[0] > SETTLED_S else None
 
 
 def wake_avahi(facts: Facts) -> Fix:
@@ -122,6 +131,15 @@ def write_conf(facts: Facts, text: str | None, title: str, *, then_restart: bool
     change = Change("file", title, path=state.path, content=content, mode=state.mode, before=state.content)
     restart = restart_avahi(facts).changes if then_restart and facts.daemon.pid is not None else ()
     return Fix(title, (change, *restart))
+
+
+def make_conf(facts: Facts) -> Fix | None:
+    """Return the fix that makes an avahi-daemon.conf: the daemon does not start without one."""
+    state = facts.avahi_conf
+    if not state.writable or state.link_target is not None or is_of_nixos(state):
+        return None
+    change = Change("file", f"make {state.path}", path=state.path, content=CONF, mode=0o644)
+    return Fix(change.title, (change,))
 
 
 def is_of_nixos(state: FileState) -> bool:

@@ -139,7 +139,7 @@ def service_visible(facts: Facts) -> Outcome:
         shown, fix = "it is published on loopback only", None
     else:
         # a mode that was changed, or a link, is no event for the daemon: it reads the file when it starts
-        shown, fix = "browsing on this machine does not show it", fixes.restart_avahi(facts)
+        shown, fix = "browsing on this machine does not show it", fixes.restart_settled(facts)
     return error(
         "avahi-daemon does not publish this machine's service on the LAN",
         [shown, *log_lines(facts, "torch.service", "Failed to add service", "established")],

@@ -137,7 +137,7 @@ def services_loaded(facts: Facts) -> Outcome:
         return warn(
             "avahi-daemon does not publish what service files of others say",
             [*missing[:MAX_SHOWN], *log_lines(facts, "Failed to add service")],
-            fix=fixes.restart_avahi(facts),
+            fix=fixes.restart_settled(facts),
             hint="changes of a mode or a link are no event for it; it reads all files when it starts",
         )
     return ok()

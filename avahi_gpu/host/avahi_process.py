@@ -40,15 +40,17 @@ def read_processes(system: System) -> tuple[DaemonProcess, ...]:
         if line.startswith(HELPER) or len(status.get("NSpid", "").split()) > 1 or words is None:
             continue
         state, ticks = words
+        started = _started(system, int(pid), ticks)
         uid = status.get("Uid", "").split()
         found.append(
             DaemonProcess(
                 int(pid),
                 state,
                 int(uid[0]) if uid and uid[0].isdigit() else -1,
-                _started(system, int(pid), ticks),
+                started,
                 () if line.startswith(TITLE) else tuple(w for w in line.split("\0") if w),
-                system.read_link(f"/proc/{pid}/root") or None,
+                age_s=_age(system, ticks),
+                root=system.read_link(f"/proc/{pid}/root") or None,
             )
         )
     return tuple(found)
@@ -76,6 +78,12 @@ def parse_status(text: str) -> dict[str, str]:
     """Return /proc/PID/status as a mapping."""
     parts = (line.partition(":") for line in text.splitlines())
     return {key: value.strip() for key, _, value in parts}
+
+
+def _age(system: System, ticks: int) -> float:
+    """Return how long ago that was, by the clock that nobody sets."""
+    up = _text(system, "/proc/uptime").split()[:1]
+    return max(0.0, float(up[0]) - ticks / os.sysconf("SC_CLK_TCK")) if up else 0.0
 
 
 def _started(system: System, pid: int, ticks: int) -> float:

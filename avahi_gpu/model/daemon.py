@@ -30,6 +30,7 @@ class DaemonProcess:
     uid: int
     started: float  # seconds since the epoch, by the clock as it was then
     argv: tuple[str, ...] = ()  # Avahi writes its title over them: mostly ()
+    age_s: float = 0.0  # since its start
     root: str | None = None  # what it sees as /; None: could not be read
 
 

@@ -9,6 +9,7 @@ from tests.lab.cluster import Cluster
 from tests.lab.host import Host
 from tests.lab.scenarios.scenario import Scenario
 
+ACTIVATION = "[D-BUS Service]\nName=org.freedesktop.Avahi\nExec=/bin/sleep 60\nUser=root\n"
 CONF = "/etc/avahi/avahi-daemon.conf"
 
 
@@ -70,6 +71,13 @@ def deny_docker_by_wildcard(lab: Cluster) -> None:
     lab[0].restart_avahi()
 
 
+def deny_the_lan_beside_docker(lab: Cluster) -> None:
+    """Deny the LAN's own interface, with a bridge beside it."""
+    docker_bridge(lab)
+    set_line(lab[0], "server", "deny-interfaces=eth0")
+    restart(lab[0])
+
+
 def edit_without_restart(lab: Cluster) -> None:
     """Blind the daemon, then correct the file as somebody does who does not know that it is read once."""
     sound = lab[0].read(CONF)
@@ -100,6 +108,30 @@ def freeze_the_daemon(lab: Cluster) -> None:
     """Stop the process, as SIGSTOP or a debugger does."""
     pid = lab[0].read("/run/avahi-daemon/pid").strip()
     lab[0].run(["kill", "-STOP", pid], check=True)
+
+
+def activation_that_hangs(lab: Cluster) -> None:
+    """Stop the daemon, and let the bus start something in its place that never answers."""
+    lab[0].write("/etc/activation/avahi.service", ACTIVATION)
+    lab[0].write(
+        "/etc/dbus-1/system.d/zz-activation.conf",
+        "<busconfig><servicedir>/etc/activation</servicedir></busconfig>\n",
+    )
+    ask = ["dbus-send", "--system", "--print-reply", "--dest=org.freedesktop.DBus", "/"]
+    lab[0].run([*ask, "org.freedesktop.DBus.ReloadConfig"], check=True)
+    lab[0].stop_avahi()
+
+
+def missing_file(lab: Cluster) -> None:
+    """Take the configuration away."""
+    lab[0].path(CONF).unlink()
+    restart(lab[0])
+
+
+def crowded(lab: Cluster) -> None:
+    """Set the limit of processes that old files have: it counts those of the other hosts' daemons too."""
+    set_line(lab[0], "rlimits", "rlimit-nproc=1")
+    restart(lab[0])
 
 
 SCENARIOS = (
@@ -141,6 +173,46 @@ SCENARIOS = (
         "a policy file of the bus denies Avahi its name",
         "AG304",
         refuse_the_name,
+    ),
+    Scenario(
+        "A-18",
+        "the-daemon-is-not-there",
+        "avahi-daemon was stopped",
+        "AG304",
+        lambda lab: lab[0].stop_avahi(),
+        mends=True,
+    ),
+    Scenario(
+        "A-19",
+        "activation-hangs",
+        "the bus would start a program that never answers in the place of a stopped avahi-daemon",
+        "AG304",
+        activation_that_hangs,
+        mends=True,
+    ),
+    Scenario(
+        "A-03",
+        "deny-the-lan-beside-a-bridge",
+        "`deny-interfaces=eth0` beside a bridge docker0: the second cause shows when the first is mended",
+        "AG305",
+        deny_the_lan_beside_docker,
+        mends=True,
+    ),
+    Scenario(
+        "A-04",
+        "no-configuration",
+        "avahi-daemon.conf is missing",
+        "AG303",
+        missing_file,
+        mends=True,
+    ),
+    Scenario(
+        "A-24",
+        "limit-of-processes",
+        "`rlimit-nproc=1`: the daemon cannot start its helper",
+        "AG303",
+        crowded,
+        mends=True,
     ),
     Scenario(
         "A-19",

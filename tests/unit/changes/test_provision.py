@@ -125,3 +125,24 @@ def test_what_was_made_before_a_failure_is_known(system: System) -> None:
     assert made == [good]
     with journal.locked(system):  # and the lock is free again
         pass
+
+
+def test_a_daemon_is_restarted_again_for_a_file_that_was_written_after_its_restart(system: System) -> None:
+    """A second cause shows only once the first is mended, in the same file."""
+    restart = Change("daemon", "restart it", argv=("true",))
+    steps: list[str] = []
+
+    def judge(facts: Facts) -> list[Finding]:
+        wanted = {b"old\n": b"better\n", b"better\n": b"right\n"}.get(facts.nsswitch.content or b"")
+        restarts = steps.count("restart it")
+        if wanted is not None and restarts == steps.count("write"):
+            return [finding(Change("file", "write", PATH, wanted, before=facts.nsswitch.content), restart)]
+        return [finding(restart)] if restarts < steps.count("write") else []
+
+    def approve(step: Sequence[Change]) -> Sequence[Change]:
+        steps.extend(change.title for change in step)
+        return step
+
+    run(system, judge, [], approve)
+
+    assert steps == ["write", "restart it", "write", "restart it"]

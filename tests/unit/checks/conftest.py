@@ -199,7 +199,7 @@ def healthy() -> Facts:
         ),
         avahi=DaemonFacts(
             unit=UnitState("loaded", "active", "enabled", "success"),
-            processes=(DaemonProcess(77, "S", 102, started=1000.0),),
+            processes=(DaemonProcess(77, "S", 102, started=1000.0, age_s=3600.0),),
             shared_user=2,
             service_files=(ServiceFile(file_of("/etc/avahi/services/torch.service", SERVICE_XML)),),
             own=OwnRecords(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from avahi_gpu.checks.daemon_state import config_in_force, log_is_quiet, own_name_on_lan
+from avahi_gpu.checks.daemon_state import config_in_force, known_version, log_is_quiet, own_name_on_lan
 from avahi_gpu.checks.host import avahi_running
 from avahi_gpu.checks.registry import run_checks
 from avahi_gpu.model import Address, DaemonProcess, Facts, Interface, Lookup, OwnRecords, UnitState
@@ -103,6 +103,24 @@ def test_a_name_that_means_a_bridge_is_the_one_error(avahi: str, glibc: str, hea
     assert "172.17.0.1" in found.says and "docker0" in found.says
     assert found.fix and b"allow-interfaces=eth0\n" in (found.fix.changes[0].content or b"")
     assert [c.kind for c in found.fix.changes] == ["file", "daemon"]
+
+
+def test_a_name_that_glibc_alone_gets_wrong_is_not_avahis_fault(healthy: Facts) -> None:
+    facts = means(with_docker(healthy, joined=False), "10.77.0.1", "172.17.0.1")
+
+    found = own_name_on_lan(facts)
+
+    assert failing(facts) == {"AG309": "error"} and found.fix is None and "/etc/hosts" in found.hint
+
+
+@pytest.mark.parametrize(
+    ("version", "verdict"),
+    [("avahi 0.8", "ok"), ("avahi 0.7", "info"), ("avahi 0.9-rc3", "info"), ("avahi 0.9", "ok"), ("", "ok")],
+)
+def test_versions(version: str, verdict: str, healthy: Facts) -> None:
+    facts = replace(healthy, daemon=replace(healthy.daemon, version=version))
+
+    assert known_version(facts).verdict == verdict
 
 
 def test_a_bridge_that_avahi_uses_is_a_warning_while_the_name_is_right(healthy: Facts) -> None:
@@ -202,7 +220,7 @@ def test_the_daemons_own_file_is_the_one_that_is_mended(healthy: Facts) -> None:
     assert found.fix is not None
     file, *_, start = found.fix.changes
     assert file.path == "/etc/other.conf"
-    assert start.argv == ("avahi-daemon", "--daemonize", "--file", "/etc/other.conf")
+    assert start.argv[2:] == ("--daemonize", "--file", "/etc/other.conf")
 
 
 def test_a_file_of_nixos_is_not_edited_and_its_option_is_named(healthy: Facts) -> None:
