@@ -8,6 +8,7 @@ from avahi_gpu.checks.names import is_alternative
 from avahi_gpu.checks.network import usable_interfaces
 from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unknown, unread, warn
 from avahi_gpu.checks.registry import check
+from avahi_gpu.checks.surroundings import is_container
 from avahi_gpu.files import etc_hosts, etc_hosts_edit
 from avahi_gpu.files.etc_hosts import HostEntry
 from avahi_gpu.model import Change, Facts, Fix, PinnedName
@@ -37,7 +38,7 @@ def own_name_known(facts: Facts) -> Outcome:
     if is_alternative(facts.hostname.partition(".")[0], facts.daemon.host_name):
         return skip(f"another machine has the name {facts.hostname}, so this one needs another (AG107)")
     hint = "torchrun ends with `Name or service not known`; a line in /etc/hosts, or the module "
-    hint += "nss-myhostname (package libnss-myhostname), answers for the own name"
+    hint += f"nss-myhostname (package libnss-myhostname), answers for the own name{_caveat(facts)}"
     return error(
         f"this machine cannot look its own host name {facts.hostname} up",
         [f"{lookup.error or 'no answer'} after {lookup.elapsed_s:.1f} s", *_in_file(facts)],
@@ -70,7 +71,7 @@ def own_name_not_localhost(facts: Facts) -> Outcome:
         f"Python takes {own.fqdn} for this machine's full name, and torchrun would tell that to the others",
         _quoted(shared),
         fix=_instead(facts, shared, f"give {facts.hostname} a line of its own in {etc_hosts.PATH}"),
-        hint="each node that is told localhost connects to itself and waits for ever",
+        hint=f"each node that is told localhost connects to itself and waits for ever{_caveat(facts)}",
     )
 
 
@@ -102,7 +103,10 @@ def own_name_here(facts: Facts) -> Outcome:
     if len(foreign) < len(lookup.addresses):
         return warn(f"{says}, beside one that it has", _quoted(wrong), fix=fix)
     return error(
-        says, _quoted(wrong), fix=fix, hint="torch on other nodes, and gloo on this one, would connect there"
+        says,
+        _quoted(wrong),
+        fix=fix,
+        hint=f"torch on other nodes, and gloo on this one, would connect there{_caveat(facts)}",
     )
 
 
@@ -142,7 +146,7 @@ def local_names_not_hidden(facts: Facts) -> Outcome:
             f"{etc_hosts.PATH} gives {', '.join(hidden[:SHOWN])} an address that is wrong",
             reasons[:SHOWN],
             fix=_without(facts, wrong, f"take {', '.join(hidden[:SHOWN])} out of {etc_hosts.PATH}"),
-            hint="Avahi answers for these names where the file does not",
+            hint=f"Avahi answers for these names where the file does not{_caveat(facts)}",
         )
     return info(
         f"{etc_hosts.PATH} has fixed addresses for names in .local: right until an address changes",
@@ -245,6 +249,21 @@ def _change(facts: Facts, content: bytes, title: str) -> Fix | None:
         return None
     mode = 0o644 if state.mode is None else state.mode
     return Fix(title, (Change("file", title, etc_hosts.PATH, content, mode, before=state.content),))
+
+
+def _caveat(facts: Facts) -> str:
+    """Say who else writes the file, or why nobody can; '' where it is an ordinary one."""
+    if b"manage_etc_hosts" in (facts.etc_hosts.content or b""):
+        return (
+            "; cloud-init writes the file anew at boot: set manage_etc_hosts: false in /etc/cloud/cloud.cfg"
+        )
+    if facts.distribution == "nixos":
+        return "; on NixOS the file comes from networking.hosts in configuration.nix"
+    if is_container(facts):
+        return "; in a container the file is the engine's: docker run --add-host"
+    if not facts.etc_hosts.writable:
+        return f"; {etc_hosts.PATH} cannot be written here: it is immutable (lsattr) or mounted read-only"
+    return ""
 
 
 def _own_names(facts: Facts) -> list[str]:

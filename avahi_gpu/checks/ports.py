@@ -24,6 +24,12 @@ def no_leftovers(facts: Facts) -> Outcome:
         return unread(facts, "host.leftovers", "the processes of this machine")
     if not left:
         return ok()
+    if not any(one.worker or one.holds for one in left):
+        return warn(
+            f"{left[0].command.partition(' ')[0] or 'a process'}, which a job had started, still runs",
+            [_describe(one) for one in left[:SHOWN]],
+            hint="it may be meant to, as a server of figures is; else end it",
+        )
     count = "a worker" if len(left) == 1 else f"{len(left)} workers"
     pids = " ".join(str(one.pid) for one in left)
     return error(

@@ -101,13 +101,13 @@ def read_leftovers(system: System) -> tuple[Leftover, ...]:
     found = []
     listening: list[tuple[int, str, int, int]] | None = None
     for pid, run in marked.items():
-        parent, _ = parent_of(system, pid)
+        parent, _, session = stat_of(system, pid)
         if parent in marked or not _adopts(system, parent):
             continue
         if listening is None:
             listening = [row for table in _TABLES for row in parse_listeners(_text(system, table))]
         holds = _holds(system, [pid, *_below(system, pid, marked)], listening)
-        found.append(Leftover(pid, command_of(system, pid), run, holds))
+        found.append(Leftover(pid, command_of(system, pid), run, holds, session == pid))
     return tuple(found[:MAX_SHOWN])
 
 
@@ -116,28 +116,30 @@ def command_of(system: System, pid: int) -> str:
     return _text(system, f"/proc/{pid}/cmdline").replace("\0", " ").strip()[:COMMAND_MAX]
 
 
-def parent_of(system: System, pid: int) -> tuple[int, str]:
-    """Return the parent of a process and its own short name, (0, '') where it has ended (proc(5))."""
+def stat_of(system: System, pid: int) -> tuple[int, str, int]:
+    """Return a process's parent, short name and session, zeros and '' where it has ended (proc(5))."""
     return parse_stat(_text(system, f"/proc/{pid}/stat"))
 
 
-def parse_stat(text: str) -> tuple[int, str]:
-    """Return parent and short name of /proc/PID/stat; the name may hold blanks and brackets."""
+def parse_stat(text: str) -> tuple[int, str, int]:
+    """Return parent, short name and session of /proc/PID/stat; the name may hold blanks and brackets."""
     name = text[text.find("(") + 1 : text.rfind(")")]
     words = text[text.rfind(")") + 1 :].split()
-    return (int(words[1]), name) if len(words) > 1 and words[1].isdecimal() else (0, "")
+    if len(words) < 4 or not (words[1].isdecimal() and words[3].isdecimal()):
+        return 0, "", 0
+    return int(words[1]), name, int(words[3])
 
 
 def _adopts(system: System, pid: int) -> bool:
     """Whether orphans fall to a process, and it is no launcher itself, as one in a container may be."""
     if pid <= 0:
         return False  # entered from outside: who its parent was cannot be told
-    _, name = parent_of(system, pid)
+    _, name, _ = stat_of(system, pid)
     return (pid == 1 or name in _REAPERS) and not _LAUNCHERS.search(command_of(system, pid))
 
 
 def _below(system: System, pid: int, marked: Iterable[int]) -> list[int]:
-    return [other for other in marked if parent_of(system, other)[0] == pid]
+    return [other for other in marked if stat_of(system, other)[0] == pid]
 
 
 def _holds(

@@ -58,12 +58,13 @@ class Listener:
 
 @dataclass(frozen=True)
 class Leftover:
-    """A worker of torch whose agent has ended without it."""
+    """A process of a run of torch whose agent has ended without it."""
 
     pid: int
     command: str
     run: str  # TORCHELASTIC_RUN_ID
     holds: tuple[str, ...] = ()  # /dev/nvidia0, port 29500
+    worker: bool = True  # as torch starts its workers; else something that a worker had started
 
 
 @dataclass(frozen=True)

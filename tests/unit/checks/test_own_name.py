@@ -200,3 +200,14 @@ def test_a_name_that_another_machine_has_is_not_written_down(healthy: Facts) -> 
 
 def test_one_answer_of_two_is_enough(healthy: Facts) -> None:
     assert own_name_known(with_hosts(healthy, LOCALHOST)).verdict == "ok"
+
+
+def test_who_else_writes_the_file_is_said(healthy: Facts) -> None:
+    plain = with_hosts(healthy, LOCALHOST, own_name=UNKNOWN)
+    cloud = with_hosts(healthy, f"# manage_etc_hosts\n{LOCALHOST}", own_name=UNKNOWN)
+    locked = replace(plain, etc_hosts=replace(plain.etc_hosts, writable=False))
+
+    assert "cloud-init" in own_name_known(cloud).hint
+    assert "lsattr" in own_name_known(locked).hint
+    assert "networking.hosts" in own_name_known(replace(plain, distribution="nixos")).hint
+    assert "cannot be written" not in own_name_known(plain).hint

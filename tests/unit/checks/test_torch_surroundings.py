@@ -213,6 +213,13 @@ def test_a_worker_without_an_agent_is_the_cause_of_its_port(healthy: Facts) -> N
     assert {f.id: f.verdict for f in run_checks(facts)}["AG331"] == "skip"
 
 
+def test_what_a_worker_had_started_is_no_error_unless_it_holds_something(healthy: Facts) -> None:
+    helper = Leftover(42, "tensorboard --logdir x", "llama", worker=False)
+
+    assert no_leftovers(on(healthy, leftovers=(helper,))).verdict == "warn"
+    assert no_leftovers(on(healthy, leftovers=(replace(helper, holds=("/dev/nvidia0",)),))).verdict == "error"
+
+
 @pytest.mark.parametrize(
     ("given", "reserved", "verdict"),
     [

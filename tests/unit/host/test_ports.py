@@ -13,11 +13,11 @@ import pytest
 from avahi_gpu.host.ports import (
     command_of,
     owners_of,
-    parent_of,
     parse_listeners,
     parse_stat,
     read_leftovers,
     read_listeners,
+    stat_of,
 )
 from avahi_gpu.host.system import System
 
@@ -41,8 +41,8 @@ def test_listeners_are_told_from_connections() -> None:
 
 
 def test_a_name_with_brackets_and_blanks_does_not_confuse() -> None:
-    assert parse_stat("42 (a) b (c) S 7 42 42 0") == (7, "a) b (c")
-    assert parse_stat("") == (0, "")
+    assert parse_stat("42 (a) b (c) S 7 42 43 0") == (7, "a) b (c", 43)
+    assert parse_stat("") == (0, "", 0)
 
 
 def test_a_listener_is_found_with_its_owner() -> None:
@@ -69,12 +69,12 @@ def test_a_worker_whose_agent_has_gone_is_left_over_and_one_with_an_agent_is_not
         )
         pid = int(agent.stdout.split()[0])
         try:
-            if parent_of(System(), pid)[0] != 1:
+            if stat_of(System(), pid)[0] != 1:
                 pytest.skip("orphans fall to a process here that nobody knows")
             found = {one.pid: one for one in read_leftovers(System())}
         finally:
             os.kill(pid, signal.SIGKILL)
             kept.kill()
 
-    assert pid in found and found[pid].run == "lost-in-a-test"
+    assert pid in found and found[pid].run == "lost-in-a-test" and found[pid].worker
     assert kept.pid not in found
