@@ -14,6 +14,7 @@ from avahi_gpu.model import Change, Facts, Fix, NameServer
 LONG_WAIT_S = 4
 SLOW_ANSWER_S = 1.0  # the question was asked again by then; a server across the world answers in 0.3 s
 DECIDING = ("owner", "nxdomain", "nodata")  # glibc takes these for the answer and asks nobody else
+ANSWERING = (*DECIDING, "refused", "servfail")
 IMPATIENT = "options timeout:1 attempts:1"
 
 # what a server says, as it follows its address
@@ -57,7 +58,7 @@ def dns_answers(facts: Facts) -> Outcome:
         return info(
             "no name server can be asked: names beyond .local and /etc/hosts do not resolve", evidence
         )
-    slow = next((s for s in servers if s.says in DECIDING and s.elapsed_s >= SLOW_ANSWER_S), None)
+    slow = next((s for s in servers if s.says in ANSWERING and s.elapsed_s >= SLOW_ANSWER_S), None)
     if not silent and slow is not None:
         says = f"the name server {slow.address} takes {slow.elapsed_s:.1f} s to answer, at each look-up"
         return warn(says, evidence, hint="look for a nearer one, or for what is slow behind it")

@@ -9,11 +9,12 @@ from avahi_gpu.checks.name_servers import dns_wait_s
 from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unknown, warn
 from avahi_gpu.checks.registry import check
 from avahi_gpu.files import etc_hosts, resolv_conf
-from avahi_gpu.model import Facts
+from avahi_gpu.model import Facts, Fix
 
 # an mDNS answer takes milliseconds from the cache and a quarter of a second from the network; what takes
 # longer waits for a DNS server: nss-mdns asks it for the SOA of "local" on every lookup
 SLOW_LOOKUP_S = 1.0
+AVAHI_SOCKET = "/run/avahi-daemon/socket"  # where glibc's mDNS modules ask Avahi
 # Avahi's alternative for a name that is taken: a trailing number is counted up, or "-2" appended
 _NUMBERED = re.compile(r"(.*?)-?(\d*)")
 
@@ -57,12 +58,16 @@ def own_name_resolves(facts: Facts) -> Outcome:
     if not lookup.addresses and lookup.error == "timeout" and dns_wait_s(facts):
         return skip("the look-up did not end in time: see AG108 (dns-answers)")
     if not lookup.addresses:
+        fix, hint = _mend_own_name(facts)
         return error(
             f"glibc does not resolve {lookup.name}",
-            [f"{lookup.error or 'no answer'} after {lookup.elapsed_s:.1f} s", *_nameservers_say(facts)],
-            hint=_slow_hint(facts)
-            if lookup.elapsed_s > SLOW_LOOKUP_S
-            else "a DNS server that claims the domain local, or nscd's old answers, can be the cause",
+            [
+                f"{lookup.error or 'no answer'} after {lookup.elapsed_s:.1f} s",
+                *(f"{a.module} by itself: {a.status or a.error}" for a in facts.names.own_by_module or ()),
+                *_nameservers_say(facts),
+            ],
+            fix=fix,
+            hint=hint,
         )
     if all(etc_hosts.is_loopback(a) for a in lookup.addresses):
         return error(
@@ -152,6 +157,21 @@ def published_name(facts: Facts) -> Outcome:
         evidence,
         hint="restart avahi-daemon after a new host name, or take host-name= out of avahi-daemon.conf",
     )
+
+
+def _mend_own_name(facts: Facts) -> tuple[Fix | None, str]:
+    """Return what helps where the own name is not found: by what the mDNS module alone has said."""
+    if facts.own_name is not None and facts.own_name.elapsed_s > SLOW_LOOKUP_S:
+        return None, _slow_hint(facts)
+    said = {a.status for a in facts.names.own_by_module or () if a.loaded}
+    if said == {"unavail"} and facts.daemon.on_bus:
+        fix = fixes.restart_avahi(facts) if facts.daemon.installed else None
+        return fix, f"glibc's module does not reach Avahi at {AVAHI_SOCKET}: a restart makes it anew"
+    if "success" in said and "nscd" in (facts.names.caches or ()):
+        return None, "the module finds it, so nscd gives an old answer: run as root: nscd --invalidate hosts"
+    if "success" in said:
+        return None, "the module finds it, so something before it on the hosts line ends the search"
+    return None, "a restart of avahi-daemon may help; avahi-gpu doctor NAME shows the way of a name"
 
 
 def nameservers(content: bytes | None) -> tuple[str, ...]:

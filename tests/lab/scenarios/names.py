@@ -80,6 +80,11 @@ def module_is_broken(lab: Cluster) -> None:
     host.run(["mount", "--bind", "/run/broken.so", str(module)], check=True)
 
 
+def socket_is_gone(lab: Cluster) -> None:
+    """Take away the socket where glibc's module asks Avahi, as a careless cleaning of /run does."""
+    lab[0].path("/run/avahi-daemon/socket").unlink()
+
+
 FULL_AT_THE_END = "files mdns4_minimal [NOTFOUND=return] dns mdns4"
 
 SCENARIOS = (
@@ -185,6 +190,14 @@ SCENARIOS = (
         "`mdns4 [NOTFOUND=return]` with `*` in mdns.allow: DNS is never asked",
         "AG115",
         hosts_line("files mdns4 [NOTFOUND=return] dns", "*\n"),
+        mends=True,
+    ),
+    Scenario(
+        "B-12",
+        "avahi-socket-is-gone",
+        "`/run/avahi-daemon/socket` is removed while the daemon runs",
+        "AG105",
+        socket_is_gone,
         mends=True,
     ),
     Scenario(

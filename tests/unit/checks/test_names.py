@@ -14,7 +14,7 @@ from avahi_gpu.checks.names import (
     published_name,
 )
 from avahi_gpu.checks.registry import run_checks
-from avahi_gpu.model import Facts, Lookup
+from avahi_gpu.model import Facts, Lookup, ModuleAnswer, Status
 
 OWN = "gpu-node-1.local"
 
@@ -47,6 +47,32 @@ def test_an_own_name_that_does_not_resolve_is_one_error(healthy: Facts) -> None:
     facts = replace(healthy, own_name=Lookup(OWN, (), 0.01, "name not found"))
 
     assert failing(facts) == {"AG105": "error"}
+
+
+@pytest.mark.parametrize(
+    ("status", "caches", "words", "mends"),
+    [
+        ("unavail", (), "/run/avahi-daemon/socket", True),
+        ("success", ("nscd",), "nscd --invalidate hosts", False),
+        ("success", (), "before it on the hosts line", False),
+        ("notfound", (), "restart of avahi-daemon", False),
+    ],
+)
+def test_what_the_module_alone_says_shows_where_to_look(
+    healthy: Facts, status: Status, caches: tuple[str, ...], words: str, mends: bool
+) -> None:
+    said = (ModuleAnswer("mdns4_minimal", status, loaded=True),)
+    facts = replace(
+        healthy,
+        own_name=Lookup(OWN, (), 0.01, "name not found"),
+        names=replace(healthy.names, own_by_module=said, caches=caches),
+    )
+
+    found = own_name_resolves(facts)
+
+    assert failing(facts) == {"AG105": "error"}
+    assert words in found.hint and (found.fix is not None) == mends
+    assert f"mdns4_minimal by itself: {status}" in found.evidence
 
 
 def test_a_look_up_that_ran_out_of_time_names_the_name_server(healthy: Facts) -> None:
