@@ -131,6 +131,8 @@ def peers_by_name(facts: Facts) -> Outcome:
     failed = [(p, lookup) for p, lookup in asked if not lookup.addresses]
     if failed and dns_wait_s(facts) and all(lookup.error == "timeout" for _, lookup in failed):
         return skip("the look-ups did not end in time: see AG108 (dns-answers)")
+    if failed and facts.own_name is not None and not facts.own_name.addresses:
+        return skip("glibc does not even find this machine's own name: see AG105 (own-name-resolves)")
     widened = nsswitch_full.answer_ipv6(facts.nsswitch.content, machine_of(facts))
     if failed and widened.verdict != "untouched" and all(":" in (p.address or "") for p, _ in failed):
         return error(
