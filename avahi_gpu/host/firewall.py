@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from avahi_gpu.errors import AvahiGpuError
 from avahi_gpu.files import firewall_iptables, firewall_nft
-from avahi_gpu.files.firewall import Interval, Packet, Table, address_interval, follow
+from avahi_gpu.files.firewall import Fate, Interval, Packet, Table, address_interval, follow
 from avahi_gpu.host.aside import aside
+from avahi_gpu.host.hearing import read_neighbours
 from avahi_gpu.host.mdns_sockets import MDNS_PORT
 from avahi_gpu.host.net import lan_interfaces
 from avahi_gpu.host.system import System
@@ -44,7 +46,8 @@ def read_firewall(system: System, interfaces: Iterable[Interface]) -> Firewall:
     tables = read_tables(system)
     high = parse_port_range((system.read(PORT_RANGE).content or b"").decode("ascii", "replace"))
     lan = lan_interfaces(interfaces)
-    fates = tuple(p for i in lan for p in fates_of(tables, i, high))
+    neighbours = read_neighbours(system)
+    fates = tuple(p for i in lan for p in fates_of(tables, i, high, neighbours))
     keeper = keeper_of(tables)
     zones: tuple[tuple[str, str], ...] = ()
     if keeper == "firewalld" and any(p.outcome == "drop" for p in fates):
@@ -131,11 +134,21 @@ def keeper_of(tables: Iterable[Table]) -> Literal["", "firewalld", "ufw"]:
 # --- packets, pure -----------------------------------------------------------------------------------------
 
 
-def fates_of(tables: Sequence[Table], interface: Interface, high: Interval = HIGH_PORTS) -> list[PacketFate]:
-    """Return what becomes of every kind of packet on the interface: of IPv4, or IPv6 where it has no IPv4."""
+def fates_of(
+    tables: Sequence[Table],
+    interface: Interface,
+    high: Interval = HIGH_PORTS,
+    neighbours: Sequence[str] = (),
+) -> list[PacketFate]:
+    """Return what becomes of every kind of packet on the interface: of IPv4, or IPv6 where it has no IPv4.
+
+    Rules that tell the LAN's addresses apart are asked about those of ``neighbours``.
+    """
     found = []
     for packet_kind, packet in packets_of(interface, high):
         fate = follow(tables, packet)
+        if fate.outcome == "unknown" and packet.way == "in":
+            fate = _of_neighbours(tables, packet, neighbours) or fate
         table, chain = fate.table, fate.chain
         found.append(
             PacketFate(
@@ -150,6 +163,14 @@ def fates_of(tables: Sequence[Table], interface: Interface, high: Interval = HIG
             )
         )
     return found
+
+
+def _of_neighbours(tables: Sequence[Table], packet: Packet, neighbours: Sequence[str]) -> Fate | None:
+    """Return what becomes of the packet from each of the neighbours, None where that differs."""
+    known = [address_interval(a) for a in neighbours if (":" in a) == (packet.family == 6)]
+    low, high = packet.source
+    fates = [follow(tables, replace(packet, source=a)) for a in known if low <= a[0] <= high]
+    return fates[0] if len({f.outcome for f in fates}) == 1 else None
 
 
 def packets_of(interface: Interface, high: Interval) -> list[tuple[PacketKind, Packet]]:

@@ -60,6 +60,21 @@ def test_a_port_alone_does_not_let_the_other_connections_in() -> None:
     assert fates["mdns-out"].outcome == "pass"
 
 
+def test_rules_for_single_addresses_are_asked_about_the_neighbours() -> None:
+    rules = "".join(f"-A INPUT -s 10.77.0.{n}/32 -j ACCEPT\n" for n in (2, 3))
+    tables = firewall_iptables.parse(f"*filter\n:INPUT DROP [0:0]\n{rules}COMMIT\n", 4)
+
+    def of(*neighbours: str) -> str:
+        return next(f.outcome for f in fates_of(tables, CARD, HIGH_PORTS, neighbours) if f.kind == "tcp-in")
+
+    assert (of(), of("10.77.0.2", "10.77.0.3"), of("10.77.0.9"), of("10.77.0.2", "10.77.0.9")) == (
+        "unknown",
+        "pass",
+        "drop",
+        "unknown",
+    )
+
+
 def test_a_narrowed_range_of_ports_is_what_must_be_open() -> None:
     text = "*filter\n:INPUT DROP [0:0]\n-A INPUT -p tcp -m tcp --dport 30000:30100 -j ACCEPT\nCOMMIT\n"
     tables = firewall_iptables.parse(text, 4)
