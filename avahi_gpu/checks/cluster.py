@@ -121,7 +121,7 @@ def peers_resolved(facts: Facts) -> Outcome:
     area="cluster",
     says="glibc resolves every node's .local name",
     needs=("AG102", "AG104", "AG203", "AG304", "AG323"),
-    follows=("AG109", "AG110", "AG114", "AG116"),
+    follows=("AG109", "AG110", "AG114", "AG116", "AG120"),
 )
 def peers_by_name(facts: Facts) -> Outcome:
     """What ssh, ping and mpirun use. ``launch`` works without: it takes addresses from Avahi."""

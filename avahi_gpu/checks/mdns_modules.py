@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from avahi_gpu.checks import fixes
 from avahi_gpu.checks.hosts_line import machine_of
 from avahi_gpu.checks.outcome import Outcome, error, info, ok, unread, warn
 from avahi_gpu.checks.registry import check
@@ -11,6 +12,7 @@ from avahi_gpu.files.nsswitch_grammar import Line, Service
 from avahi_gpu.model import Change, Facts, FileState, Fix
 
 SLOW_REVERSE_S = 1.0
+WRITABLE_BY_ALL = 0o222  # a socket is asked by whoever may write to it (unix(7))
 REINSTALL = {
     "apt": "apt-get install --reinstall libnss-mdns",
     "dnf": "dnf reinstall nss-mdns",
@@ -42,6 +44,34 @@ def mdns_module_loads(facts: Facts) -> Outcome:
             hint="" if command else "install nss-mdns again",
         )
     return ok(*(f"{a.module}: {a.status or a.error}" for a in answers))
+
+
+@check(
+    "AG120",
+    slug="mdns-socket",
+    area="names",
+    says="glibc's module for mDNS can ask avahi-daemon",
+    needs=("AG102", "AG304"),
+)
+def mdns_socket(facts: Facts) -> Outcome:
+    """The module speaks to a socket in /run; who removes it, or shuts it, makes every name unknown."""
+    state = facts.avahi.socket
+    if state is None:
+        return unread(facts, "avahi.socket", "avahi-daemon's socket")
+    if not state.exists:
+        return error(
+            f"avahi-daemon runs, but its socket {state.path} is gone: glibc's module finds nobody to ask",
+            fix=fixes.restart_avahi(facts),
+            hint="something has cleared /run; in a container the folder is to be mounted from the host",
+        )
+    if state.mode is not None and state.mode & WRITABLE_BY_ALL != WRITABLE_BY_ALL:
+        return error(
+            f"only some users may ask avahi-daemon at {state.path}: the programs of others find no name",
+            [f"mode {state.mode:04o}, wanted 0666"],
+            fix=fixes.restart_avahi(facts),
+            hint="avahi-daemon makes it anew when it starts",
+        )
+    return ok(state.path)
 
 
 @check(

@@ -43,7 +43,11 @@ _WRITERS = {
 
 
 @check(
-    "AG108", slug="dns-answers", area="names", says="no name server keeps look-ups waiting", needs=("AG100",)
+    "AG108",
+    slug="dns-answers",
+    area="names",
+    says="no name server keeps look-ups waiting",
+    needs=("AG100", "AG200"),
 )
 def dns_answers(facts: Facts) -> Outcome:
     """glibc waits for a silent one at every look-up, of ``.local`` too; one that refuses costs nothing."""
@@ -88,7 +92,7 @@ def dns_answers(facts: Facts) -> Outcome:
     slug="dns-leaves-local",
     area="names",
     says="no name server claims the domain local",
-    needs=("AG100",),
+    needs=("AG100", "AG200"),
 )
 def dns_leaves_local(facts: Facts) -> Outcome:
     """nss-mdns leaves ``.local`` to DNS where a server is responsible for it (its README; util.c)."""

@@ -25,6 +25,22 @@ def usable_interfaces(facts: Facts) -> list[Interface]:
     return [i for i in _lan(facts) if i.up and i.running and i.multicast and _has_address(i)]
 
 
+@check("AG200", slug="loopback", area="network", says="the loopback interface is up")
+def loopback(facts: Facts) -> Outcome:
+    """127.0.0.1 leads nowhere without: local name servers, torch's own store, the programs of a desktop."""
+    own = [i for i in facts.interfaces if i.link == "loopback"]
+    if not facts.interfaces or any(i.up for i in own):
+        return ok()
+    name = own[0].name if own else "lo"
+    switch = ("ip", "link", "set", name)
+    up = fixes.command(f"set {name} up", (*switch, "up"), undo=(*switch, "down"), until_boot=True)
+    return error(
+        "the loopback interface is down: this machine cannot talk to itself",
+        [f"{name}: is down" if own else "there is none"],
+        fix=Fix(up.title, (up,)) if own else None,
+    )
+
+
 @check("AG201", slug="lan-interface", area="network", says="a LAN interface is up and has an address")
 def lan_interface(facts: Facts) -> Outcome:
     """Without one there is nobody to talk to."""

@@ -37,6 +37,8 @@ def own_name_known(facts: Facts) -> Outcome:
         return ok(f"{lookup.name} is {', '.join(addresses)}")
     if is_alternative(facts.hostname.partition(".")[0], facts.daemon.host_name):
         return skip(f"another machine has the name {facts.hostname}, so this one needs another (AG107)")
+    if etc_hosts_edit.is_localhost(facts.hostname):
+        return info(f"{facts.hostname} does not resolve, and is no name of this machine's own")
     hint = "torchrun ends with `Name or service not known`; a line in /etc/hosts, or the module "
     hint += f"nss-myhostname (package libnss-myhostname), answers for the own name{_caveat(facts)}"
     return error(

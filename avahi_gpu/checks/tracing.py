@@ -26,7 +26,7 @@ _EFFECTS = {"return": "the search ends here", "continue": "the search goes on", 
     area="names",
     says="every .local name that was asked about resolves",
     needs=("AG102", "AG104", "AG203", "AG304"),
-    follows=("AG109", "AG110", "AG114", "AG116"),
+    follows=("AG109", "AG110", "AG114", "AG116", "AG120"),
 )
 def asked_local_names(facts: Facts) -> Outcome:
     """Names of nodes that are listed are judged with them."""

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from avahi_gpu.host import daemons
 from avahi_gpu.host.aside import aside
 from avahi_gpu.host.system import System
-from avahi_gpu.model import DaemonProcess
+from avahi_gpu.model import DaemonProcess, FileState
 
 if TYPE_CHECKING:
     from avahi_gpu.host.probers import Ground
 
+SOCKET = "/run/avahi-daemon/socket"  # as nss-mdns has it built in
 USER = "avahi"  # that the daemon runs as, everywhere that we know of
 HELPER = "avahi-daemon: chroot helper"  # its second process, which opens files for it
 TITLE = "avahi-daemon: "  # what it writes over its arguments once it runs
@@ -26,6 +27,11 @@ async def read(ground: Ground) -> tuple[DaemonProcess, ...]:
 async def read_shared(ground: Ground) -> int:
     """Return how many processes run as the user avahi, in whatever container; helpers count as any."""
     return await aside(count_users_processes, ground.system)
+
+
+async def read_socket(ground: Ground) -> FileState:
+    """Return the mode and owner of the socket that nss-mdns asks."""
+    return await aside(ground.system.read, SOCKET)
 
 
 def read_processes(system: System) -> tuple[DaemonProcess, ...]:

@@ -106,6 +106,7 @@ PROBERS: dict[str, Prober] = {
     "avahi.shared_user": Prober(avahi_process.read_shared, FILES_S),
     "avahi.service_files": Prober(service_folder.read, FILES_S),
     "avahi.services_folder": Prober(service_folder.read_itself, FILES_S),
+    "avahi.socket": Prober(avahi_process.read_socket, FILES_S),
     "avahi.own": Prober(own_records.read, AVAHI_S),
     "avahi.log": Prober(avahi_log.read, AVAHI_S),
     "avahi.bus_refuses": Prober(bus_policy.read, AVAHI_S),

@@ -78,6 +78,7 @@ class DaemonFacts:
     shared_user: int | None = None  # processes that run as the daemon's user, wherever they are
     service_files: tuple[ServiceFile, ...] | None = None
     services_folder: FileState | None = None  # its mode and owner; it has no content
+    socket: FileState | None = None  # the one that nss-mdns asks; it has a mode and no content
     own: OwnRecords | None = None
     log: tuple[str, ...] | None = None  # the daemon's last lines; None: no log is kept here
     bus_refuses: str | None = None  # the bus's file that refuses Avahi its name; '' none does

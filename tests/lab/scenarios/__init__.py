@@ -11,6 +11,7 @@ from tests.lab.scenarios import (
     services,
     together,
     torch,
+    unreported,
 )
 from tests.lab.scenarios.scenario import Scenario
 
@@ -23,4 +24,5 @@ ALL: tuple[Scenario, ...] = (
     *services.SCENARIOS,
     *peers.SCENARIOS,
     *together.SCENARIOS,
+    *unreported.SCENARIOS,
 )

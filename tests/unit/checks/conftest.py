@@ -198,6 +198,7 @@ def healthy() -> Facts:
             caches=(),
         ),
         avahi=DaemonFacts(
+            socket=FileState("/run/avahi-daemon/socket", None, mode=0o666, error="No such device or address"),
             unit=UnitState("loaded", "active", "enabled", "success"),
             processes=(DaemonProcess(77, "S", 102, started=1000.0, age_s=3600.0),),
             shared_user=2,

@@ -100,3 +100,18 @@ def test_a_full_module_that_costs_nothing_now_is_a_warning(healthy: Facts) -> No
 def test_a_cache_is_information(healthy: Facts) -> None:
     assert name_caches(replace(healthy, names=replace(healthy.names, caches=("nscd",)))).verdict == "info"
     assert name_caches(replace(healthy, names=replace(healthy.names, caches=("sssd",)))).verdict == "ok"
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"), [(None, "its socket /run/avahi-daemon/socket is gone"), (0o600, "only some users may")]
+)
+def test_the_socket_that_the_module_asks_is_there_for_all(
+    healthy: Facts, mode: int | None, words: str
+) -> None:
+    socket = FileState("/run/avahi-daemon/socket", None, mode=mode)
+    lost = Lookup("gpu-node-1.local", (), 0.0, "name not found")
+    facts = replace(healthy, avahi=replace(healthy.avahi, socket=socket), own_name=lost)
+
+    (found,) = [f for f in run_checks(facts) if f.verdict == "error"]
+
+    assert found.id == "AG120" and words in found.says

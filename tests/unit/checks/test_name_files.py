@@ -41,3 +41,17 @@ def test_a_file_that_is_missing_or_forbidden_is_not_this_cause(healthy: Facts) -
     forbidden = replace(healthy, etc_hosts=FileState("/etc/hosts", None, 0o600, error="Permission denied"))
 
     assert "AG100" not in errors_of(missing) + errors_of(forbidden)
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_file_that_only_root_may_read_is_opened_and_nothing_else_of_it_changes(
+    healthy: Facts, field: str
+) -> None:
+    state = replace(getattr(healthy, field), mode=0o640)
+
+    (found,) = [f for f in run_checks(replace(healthy, **{field: state})) if f.verdict == "error"]
+
+    assert found.id == "AG117" and found.evidence == (f"{state.path}: mode 0640, wanted 0644",)
+    assert found.fix is not None
+    (change,) = found.fix.changes
+    assert (change.path, change.content, change.mode) == (state.path, state.content, 0o644)

@@ -81,3 +81,12 @@ def test_a_second_card_without_the_group_is_a_warning(healthy: Facts) -> None:
     found = mdns_group(replace(healthy, interfaces=(*healthy.interfaces, second)))
 
     assert found.verdict == "warn" and found.evidence == ("eth1 is not in 224.0.0.251",)
+
+
+def test_a_loopback_that_is_down_is_set_up_again(healthy: Facts) -> None:
+    down = tuple(replace(i, up=False) if i.link == "loopback" else i for i in healthy.interfaces)
+
+    (found,) = [f for f in run_checks(replace(healthy, interfaces=down)) if f.verdict == "error"]
+
+    assert found.id == "AG200" and found.fix is not None
+    assert found.fix.changes[0].argv == ("ip", "link", "set", "lo", "up")
