@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from avahi_gpu.files import torch_environment
@@ -25,7 +25,9 @@ MAX_SHOWN = 16
 
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
-_LAUNCHERS = re.compile(r"torchrun|torch[./]distributed|avahi[-_]gpu|deepspeed|accelerate")
+_PROGRAMS = frozenset({"torchrun", "avahi-gpu", "deepspeed", "accelerate"})
+_MODULES = re.compile(r"(torch\.distributed|avahi_gpu|deepspeed|accelerate)(\.|$)")  # behind python -m
+_LOOK_AT = 4  # words of a command line: interpreter, its options, program
 # what adopts orphans: process 1 and those that asked to (prctl(2), PR_SET_CHILD_SUBREAPER)
 _REAPERS = frozenset({"systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "conmon"})
 
@@ -62,7 +64,7 @@ def read_listeners(system: System, ports: Iterable[int]) -> tuple[Listener, ...]
     for port, address, uid, inode in rows:
         pid = owners.get(inode)
         command = command_of(system, pid) if pid is not None else ""
-        job = pid is not None and _is_job(system, pid, command)
+        job = pid is not None and _is_job(system, pid)
         found.append(Listener(port, address, uid, pid, command, job))
     return tuple(sorted(found, key=lambda one: one.port))
 
@@ -113,7 +115,15 @@ def read_leftovers(system: System) -> tuple[Leftover, ...]:
 
 def command_of(system: System, pid: int) -> str:
     """Return the beginning of a command line, '' where the process has ended."""
-    return _text(system, f"/proc/{pid}/cmdline").replace("\0", " ").strip()[:COMMAND_MAX]
+    return " ".join(_words(system, pid)).strip()[:COMMAND_MAX]
+
+
+def is_launcher(words: Sequence[str]) -> bool:
+    """Whether a command line is that of a program that starts workers; a folder's name does not count."""
+    if any(word.rpartition("/")[2] in _PROGRAMS for word in words[:_LOOK_AT] if not word.startswith("-")):
+        return True
+    pairs = zip(words[:_LOOK_AT], words[1 : _LOOK_AT + 1], strict=False)
+    return any(option == "-m" and _MODULES.match(module) for option, module in pairs)
 
 
 def stat_of(system: System, pid: int) -> tuple[int, str, int]:
@@ -135,7 +145,7 @@ def _adopts(system: System, pid: int) -> bool:
     if pid <= 0:
         return False  # entered from outside: who its parent was cannot be told
     _, name, _ = stat_of(system, pid)
-    return (pid == 1 or name in _REAPERS) and not _LAUNCHERS.search(command_of(system, pid))
+    return (pid == 1 or name in _REAPERS) and not is_launcher(_words(system, pid))
 
 
 def _below(system: System, pid: int, marked: Iterable[int]) -> list[int]:
@@ -167,11 +177,15 @@ def _run_of(system: System, pid: int) -> str | None:
     return environ.get(VARIABLE)
 
 
-def _is_job(system: System, pid: int, command: str) -> bool:
+def _is_job(system: System, pid: int) -> bool:
     """Whether a process belongs to a run of torch that somebody still looks after."""
     environ = _environ(system, pid)
     worker = RUN_ID in environ or VARIABLE in environ or {"RANK", "WORLD_SIZE"} <= environ.keys()
-    return worker or _LAUNCHERS.search(command) is not None
+    return worker or is_launcher(_words(system, pid))
+
+
+def _words(system: System, pid: int) -> list[str]:
+    return _text(system, f"/proc/{pid}/cmdline").rstrip("\0").split("\0")
 
 
 def _environ(system: System, pid: int) -> dict[str, str]:

@@ -12,6 +12,7 @@ import pytest
 
 from avahi_gpu.host.ports import (
     command_of,
+    is_launcher,
     owners_of,
     parse_listeners,
     parse_stat,
@@ -43,6 +44,24 @@ def test_listeners_are_told_from_connections() -> None:
 def test_a_name_with_brackets_and_blanks_does_not_confuse() -> None:
     assert parse_stat("42 (a) b (c) S 7 42 43 0") == (7, "a) b (c", 43)
     assert parse_stat("") == (0, "", 0)
+
+
+@pytest.mark.parametrize(
+    ("line", "launches"),
+    [
+        ("/usr/bin/python3 /opt/venv/bin/torchrun --nnodes=2 train.py", True),
+        ("python3 -u -m torch.distributed.run train.py", True),
+        ("python -m avahi_gpu.cli.app launch train.py", True),
+        ("/usr/bin/python3 /usr/local/bin/deepspeed --hostfile h train.py", True),
+        ("accelerate launch train.py", True),
+        ("/home/me/avahi-gpu/.venv/bin/python -m http.server 29500", False),
+        ("python3 /home/me/deepspeed/serve.py", False),
+        ("nc -l 29500", False),
+        ("", False),
+    ],
+)
+def test_a_launcher_is_told_by_its_program_and_not_by_its_folder(line: str, launches: bool) -> None:
+    assert is_launcher(line.split(" ")) is launches
 
 
 def test_a_listener_is_found_with_its_owner() -> None:
