@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -122,7 +123,7 @@ def is_launcher(words: Sequence[str]) -> bool:
     """Whether a command line is that of a program that starts workers; a folder's name does not count."""
     if any(word.rpartition("/")[2] in _PROGRAMS for word in words[:_LOOK_AT] if not word.startswith("-")):
         return True
-    pairs = zip(words[:_LOOK_AT], words[1 : _LOOK_AT + 1], strict=False)
+    pairs = itertools.pairwise(words[: _LOOK_AT + 1])
     return any(option == "-m" and _MODULES.match(module) for option, module in pairs)
 
 
