@@ -18,10 +18,12 @@ BEGIN, END = "<!-- scenarios: begin -->", "<!-- scenarios: end -->"
 # reports that are no fault of a machine that a doctor could find: what is done about each, and what proves it
 ELSEWHERE: dict[str, tuple[str, str]] = {
     "A-31": ("limits of Avahi's D-Bus objects", "every browser is freed: tests/bus/test_browser.py"),
+    "A-35": ("each node elects itself", "launch ends with who is missed: tests/lab/test_launch.py; A-06"),
     "C-08": ("torch looks the names of peers up for its log", "launch spares it: host/resolver.py"),
     "C-10": ("the store's host is not rank 0", "the leader is rank 0: tests/lab/test_rendezvous.py"),
     "C-11": ("only static rendezvous avoids names", "no name is resolved at all: tests/lab/test_launch.py"),
     "C-12": ("the master's death ends the job", "survived: tests/lab/test_faults.py"),
+    "C-21": ("each node trains alone in silence", "as A-35, and as A-06 where two share a name"),
     "E-01": ("signals lost before the subscription", "handler first: tests/bus/test_browser.py"),
     "E-02": ("a call after the bus died never returns", "deadlines: tests/bus/test_connection.py"),
     "E-04": ("the bus object needs a running loop", "made inside one: avahi/bus.py"),
