@@ -66,6 +66,7 @@ def avahi_installed(facts: Facts) -> Outcome:
     area="host",
     says="avahi-daemon runs and is on the system bus",
     needs=("AG301", "AG302", "AG303"),
+    follows=("AG510",),
     setup=True,
 )
 def avahi_running(facts: Facts) -> Outcome:

@@ -9,17 +9,21 @@ from avahi_gpu.checks.outcome import Outcome, error, ok, unknown, warn
 from avahi_gpu.checks.registry import check
 from avahi_gpu.errors import MalformedInput
 from avahi_gpu.files import service_file
-from avahi_gpu.model import LOOPBACK_INDEX, NODE_SERVICE, SERVICE_FILE, Change, Facts, Fix
+from avahi_gpu.model import LOOPBACK_INDEX, NODE_SERVICE, NOT_A_FILE, SERVICE_FILE, Change, Facts, Fix
 
 READABLE_BY_ALL = 0o444  # avahi-daemon reads as the user avahi
 FOLDER_OPEN = 0o005  # to list it and to reach what is in it
-NOT_REGULAR = "not a regular file"  # as host.system says it
 ASIDE = ".set-aside"
 CHROOT = "/etc/avahi/"  # what avahi-daemon can see of the file system (Debian's default, avahi-daemon(8))
 
 
 @check(
-    "AG501", slug="service-file", area="service", says=f"{SERVICE_FILE} is there for all to read", setup=True
+    "AG501",
+    slug="service-file",
+    area="service",
+    says=f"{SERVICE_FILE} is there for all to read",
+    follows=("AG510",),
+    setup=True,
 )
 def service_file_there(facts: Facts) -> Outcome:
     """A regular file that the user avahi can read, inside avahi-daemon's chroot."""
@@ -37,7 +41,7 @@ def service_file_there(facts: Facts) -> Outcome:
             fix=write_service_file(facts),
             hint=facts.wanted_service_error,
         )
-    if state.error == NOT_REGULAR:
+    if state.error == NOT_A_FILE:
         return error(
             f"{SERVICE_FILE} is no regular file, so no peer sees this machine",
             fix=_set_aside(facts, "what stands in its place"),

@@ -10,12 +10,13 @@ from avahi_gpu.checks.registry import check
 from avahi_gpu.checks.service import CHROOT, READABLE_BY_ALL, write_service_file
 from avahi_gpu.errors import MalformedInput
 from avahi_gpu.files.service_file import TXT_TOTAL_WISE, ServiceGroup, StaticService, is_loaded, parse
-from avahi_gpu.model import NODE_SERVICE, SERVICE_FILE, Facts, ServiceFile
+from avahi_gpu.model import NODE_SERVICE, NOT_A_FILE, SERVICE_FILE, Facts, Fix, ServiceFile
 
 ETHERNET_MTU = 1500
 # headers, the question and the other records that go with a TXT: with an MTU of 1500 Avahi 0.8 sent 1400
 # bytes of TXT and dropped 1410
 AROUND_TXT = 100
+RESTART = "systemctl restart avahi-daemon"
 MAX_SHOWN = 6  # files or services
 NOBODYS_LABELS = ("user_home_t", "admin_home_t", "user_tmp_t", "tmp_t", "unlabeled_t", "default_t")
 
@@ -215,3 +216,30 @@ def _fault_of(service: StaticService, path: str, limit: int) -> str:
 def _listed(name: str, kind: str, seen: set[tuple[str, str]]) -> bool:
     """Whether an instance is there, under the name that Avahi gives it where another has its own too."""
     return any(k == kind and (n == name or n.startswith(f"{name} #")) for n, k in seen)
+
+
+@check(
+    "AG510",
+    slug="services-are-files",
+    area="service",
+    says=f"nothing in {SERVICE_FILE.parent} keeps avahi-daemon waiting",
+    needs=("AG301",),
+)
+def services_are_files(facts: Facts) -> Outcome:
+    """avahi-daemon opens whatever is named so, as a file: at a named pipe it waits for ever."""
+    daemon = facts.daemon
+    if not daemon.on_bus or daemon.server_state is not None:
+        return ok()  # it waits for nobody
+    odd = [f.state.path for f in facts.avahi.service_files or () if f.state.error == NOT_A_FILE]
+    odd = [path for path in odd if path.endswith(".service")]
+    if not odd:
+        return ok()
+    return error(
+        f"avahi-daemon waits at {odd[0]}, which is {NOT_A_FILE}",
+        odd[:MAX_SHOWN],
+        fix=Fix(
+            "move it away, and start avahi-daemon anew",
+            commands=(f"mv {odd[0]} {odd[0]}.away", "pkill -KILL avahi-daemon", RESTART),
+        ),
+        hint="it is a pipe or a device; whoever made it meant another folder",
+    )

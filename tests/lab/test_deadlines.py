@@ -1,4 +1,4 @@
-"""Whatever hangs, the doctor ends: with the cause where it can be told, and with "unknown" where it cannot."""
+"""Whatever hangs, the doctor ends: with the cause where it can be told, with "unknown" where it cannot."""
 
 from __future__ import annotations
 
@@ -75,8 +75,9 @@ def silence_names(host: Host) -> Process:
 
 def lay_pipe(path: str) -> Callable[[Host], None]:
     def lay(host: Host) -> None:
-        host.path(path).unlink(missing_ok=True)
-        os.mkfifo(host.path(path))
+        draft = host.path(f"{path}.draft")
+        os.mkfifo(draft)
+        draft.rename(host.path(path))  # avahi-daemon looks at what is renamed, not at what is made
 
     return lay
 
@@ -90,7 +91,7 @@ FAULTS = {
     "daemon": Fault(stop("avahi-daemon"), errors=("AG304",)),
     "name server": Fault(silence_names, errors=("AG108",)),
     "a pipe for /etc/hosts": Fault(lay_pipe("/etc/hosts"), errors=("AG100",)),
-    "a pipe for a service file": Fault(lay_pipe("/etc/avahi/services/torch.service"), unknown=("AG501",)),
+    "a pipe for a service file": Fault(lay_pipe("/etc/avahi/services/torch.service"), errors=("AG510",)),
     "python": Fault(write_slow_python, unknown=("AG402",), ask=("--python", "/var/slow-python")),
     "disk of /etc/avahi/services": Fault(hold_back("/etc/avahi/services"), unknown=("AG501",)),
     "disk of /etc/nsswitch.conf": Fault(hold_back("/etc/nsswitch.conf"), errors=("AG100",)),
