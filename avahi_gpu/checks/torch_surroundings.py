@@ -9,6 +9,7 @@ from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unread, war
 from avahi_gpu.checks.own_name import lan_address
 from avahi_gpu.checks.registry import check
 from avahi_gpu.files import etc_hosts, socket_ifname, torch_environment
+from avahi_gpu.files.launcher_files import parse_variables
 from avahi_gpu.model import Endpoint, Facts, Fix, Interface
 
 GLOO, TENSORPIPE, NCCL = "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"
@@ -147,6 +148,9 @@ def interface_variables(facts: Facts) -> Outcome:
     environ = facts.host.environment
     if environ is None:
         return unread(facts, "host.environment", "the environment")
+    shared = facts.host.deepspeed_env
+    if shared is not None and shared.path:
+        environ = {**parse_variables(shared.text), **environ}
     wrong = [w for w in (_gloo_wrong(facts, environ), _tensorpipe_wrong(facts, environ)) if w]
     wrong += _nccl_wrong(facts, environ)
     if wrong:
@@ -154,7 +158,7 @@ def interface_variables(facts: Facts) -> Outcome:
         name = best.name if best else "INTERFACE"
         return error(
             wrong[0],
-            wrong,
+            [*wrong, *([f"{shared.path} is read too"] if shared is not None and shared.path else [])],
             fix=Fix(
                 "name the interface of the LAN",
                 commands=tuple(_export(w.partition("=")[0], name) for w in wrong),

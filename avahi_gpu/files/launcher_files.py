@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 HOSTFILE = "/job/hostfile"  # DLTS_HOSTFILE of deepspeed/launcher/runner.py
 ACCELERATE = ".cache/huggingface/accelerate/default_config"  # .yaml or .json, below the home folder
+ENVIRONMENT = ".deepspeed_env"  # in the home folder; DS_ENV_FILE names another
 MAX_HOSTS = 64  # of a hostfile that are looked up
 
 # as in parse_resource_filter's neighbour _parse_hostfile of DeepSpeed 0.19; older ones were as strict
@@ -51,6 +52,12 @@ def parse_flat(text: str) -> dict[str, str]:
         if match is not None:
             found.setdefault(match[1], match[2].strip().strip("'\""))
     return found
+
+
+def parse_variables(text: str) -> dict[str, str]:
+    """Return the variables of a .deepspeed_env: NAME=VALUE a line, as DeepSpeed takes them."""
+    pairs = (line.strip().partition("=") for line in text.split("\n"))
+    return {name: value for name, equals, value in pairs if equals and re.fullmatch(r"[A-Za-z_]\w*", name)}
 
 
 def number_of(values: dict[str, str], key: str) -> int | None:

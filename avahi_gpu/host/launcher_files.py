@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from avahi_gpu.errors import AvahiGpuError
 from avahi_gpu.files import launcher_files
-from avahi_gpu.files.launcher_files import ACCELERATE, HOSTFILE
+from avahi_gpu.files.launcher_files import ACCELERATE, ENVIRONMENT, HOSTFILE
 from avahi_gpu.host import torch_surroundings
 from avahi_gpu.host.aside import aside
 from avahi_gpu.host.configuration import read_config
@@ -46,6 +46,12 @@ async def read_accelerate(ground: Ground) -> LauncherFile:
         asked = [] if host in ("", "null") else [Endpoint(path, host, _port(values))]
         return LauncherFile(path, found.text, await _find(ground, asked), found.error)
     return LauncherFile("", "")
+
+
+async def read_deepspeed_env(ground: Ground) -> LauncherFile:
+    """Return the file of variables that DeepSpeed gives to the workers of all nodes."""
+    home = ground.environment.get("HOME", "")
+    return await aside(_read, ground, ground.environment.get("DS_ENV_FILE") or f"{home}/{ENVIRONMENT}")
 
 
 async def read_key(ground: Ground) -> ClusterKey:

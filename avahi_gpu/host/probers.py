@@ -78,6 +78,7 @@ class Prober:
 PROBERS: dict[str, Prober] = {
     "host.accelerate": Prober(launcher_files.read_accelerate, torch_surroundings.ENDPOINT_S),
     "host.clock": Prober(surroundings.read_clock, FILES_S),
+    "host.deepspeed_env": Prober(launcher_files.read_deepspeed_env, FILES_S),
     "host.gpu_devices": Prober(surroundings.read_gpu_devices, FILES_S),
     "host.hostfile": Prober(launcher_files.read_hostfile, torch_surroundings.ENDPOINT_S),
     "host.key": Prober(launcher_files.read_key, FILES_S),

@@ -143,6 +143,7 @@ class HostFacts:
     key: ClusterKey | None = None
     hostfile: LauncherFile | None = None  # DeepSpeed's; path '': there is none
     accelerate: LauncherFile | None = None
+    deepspeed_env: LauncherFile | None = None  # variables that DeepSpeed gives to all nodes
     surroundings: Surroundings | None = None
     clock: Clock | None = None
     shared_memory: SharedMemory | None = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from avahi_gpu.checks.ports import job_ports_free, job_ports_reserved, no_leftovers
 from avahi_gpu.checks.registry import run_checks
@@ -15,7 +17,8 @@ from avahi_gpu.checks.torch_surroundings import (
     interface_variables,
     nccl_interface,
 )
-from avahi_gpu.model import Address, Endpoint, Facts, Interface, Leftover, Listener, OwnName
+from avahi_gpu.files import torch_environment
+from avahi_gpu.model import Address, Endpoint, Facts, Interface, LauncherFile, Leftover, Listener, OwnName
 
 DEBIAN = OwnName("gpu-node-1", "gpu-node-1", (("gpu-node-1", "127.0.1.1"),))
 C10D = {"PET_RDZV_BACKEND": "c10d", "PET_RDZV_ENDPOINT": "gpu-node-1.local:29500"}
@@ -166,6 +169,16 @@ def test_an_interface_that_is_there_is_none(environ: dict[str, str], healthy: Fa
     assert interface_variables(on(healthy, environment=environ)).verdict == "ok"
 
 
+def test_what_deepspeed_gives_to_all_nodes_counts_too(healthy: Facts) -> None:
+    shared = LauncherFile("/root/.deepspeed_env", "GLOO_SOCKET_IFNAME=enp5s0\n# x\n")
+
+    found = interface_variables(on(healthy, deepspeed_env=shared))
+
+    assert found.verdict == "error" and "/root/.deepspeed_env is read too" in found.evidence
+    own = on(healthy, deepspeed_env=shared, environment={"GLOO_SOCKET_IFNAME": "eth0"})
+    assert interface_variables(own).verdict == "ok"
+
+
 def test_docker_alone_is_no_error_for_nccl(healthy: Facts) -> None:
     bridged = replace(healthy, interfaces=(BRIDGE, *healthy.interfaces))
 
@@ -234,3 +247,33 @@ def test_the_range_of_local_ports(
     given: tuple[int, int], reserved: str, verdict: str, healthy: Facts
 ) -> None:
     assert job_ports_reserved(on(healthy, port_range=given, reserved_ports=reserved)).verdict == verdict
+
+
+VARIABLES = (
+    "MASTER_ADDR", "MASTER_PORT", "PET_RDZV_ENDPOINT", "PET_RDZV_BACKEND", "PET_RDZV_CONF", "PET_NNODES",
+    "PET_MASTER_ADDR", "PET_LOCAL_ADDR", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME",
+    "NCCL_SOCKET_FAMILY", "NCCL_COMM_ID",
+)  # fmt: skip
+WORDS = st.text(max_size=20) | st.sampled_from(
+    ["c10d", "is_host=1", "lo", "eth0", "^", "=", "10.77.0.1", "1:2"]
+)
+ADDRESSES = st.sampled_from(["127.0.0.1", "10.77.0.1", "::1", "fe80::1%eth0", "no address", ""])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.dictionaries(st.sampled_from(VARIABLES), WORDS),
+    st.lists(ADDRESSES, max_size=2).map(tuple),
+    st.sampled_from([True, False, None]),
+    st.text(max_size=40),
+)
+def test_no_environment_and_no_file_breaks_a_check(
+    healthy: Facts, environ: dict[str, str], addresses: tuple[str, ...], alive: bool | None, text: str
+) -> None:
+    found = tuple(replace(e, addresses=addresses, alive=alive) for e in torch_environment.endpoints(environ))
+    file = LauncherFile("/job/hostfile", text, found)
+    facts = on(healthy, environment=environ, endpoints=found, hostfile=file, accelerate=file, own_name=DEBIAN)
+
+    findings = run_checks(facts, ["host"])
+
+    assert [f.says for f in findings if "itself failed" in f.says] == []

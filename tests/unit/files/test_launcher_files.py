@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from avahi_gpu.files.launcher_files import MAX_HOSTS, number_of, parse_flat, parse_hostfile
+from avahi_gpu.files.launcher_files import MAX_HOSTS, number_of, parse_flat, parse_hostfile, parse_variables
 
 
 def test_a_hostfile_is_hosts_and_slots() -> None:
@@ -35,7 +35,12 @@ def test_yaml_and_json_say_the_same() -> None:
         assert (number_of(found, "num_machines"), found["main_process_ip"]) == (2, "10.0.0.1")
 
 
+def test_variables_are_names_and_values() -> None:
+    assert parse_variables("A=1\nB_2=x=y \n# C=3\nno\n=4\n") == {"A": "1", "B_2": "x=y"}
+
+
 @given(st.text(max_size=300))
 def test_any_text_is_read(text: str) -> None:
     parse_hostfile(text)
     number_of(parse_flat(text), "x")
+    parse_variables(text)
