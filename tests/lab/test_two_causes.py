@@ -40,7 +40,7 @@ def break_the_service_file(lab: Cluster) -> None:
 BY_NAME = {
     **{s.name: s for s in ALL},
     "service-file-malformed": Scenario(
-        "A-24", "service-file-malformed", "</prt>", "AG502", break_the_service_file, mends=True
+        "A-24", "service-file-malformed", "</prt>", "AG502", break_the_service_file
     ),
 }
 PAIRS = (
