@@ -60,3 +60,17 @@ def test_a_running_job_is_no_fault_and_its_orphan_is(host: Host) -> None:
     host.run(fix["commands"][0].split(), check=True)
     time.sleep(0.5)
     assert doctor(host, *ABOUT_JOBS).exit_code == 0
+
+
+def test_a_key_that_launch_would_refuse_is_an_error_before(host: Host) -> None:
+    host.run(["avahi-gpu", "key", "new"], check=True)
+    well = doctor(host, "--only", "AG337")
+    host.path("/etc/avahi-gpu/key").chmod(0o644)
+
+    ill = doctor(host, "--only", "AG337")
+    refused = host.run(["avahi-gpu", "launch", "--nnodes", "1", TRAIN], timeout=60)
+
+    assert (well.exit_code, well.errors) == (0, []), well.tell()
+    assert (ill.exit_code, ill.errors) == (1, ["AG337"])
+    assert "open to other users" in ill.says("AG337") and "open to other users" in refused.stderr
+    assert refused.returncode != 0

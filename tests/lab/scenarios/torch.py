@@ -133,7 +133,7 @@ SCENARIOS = (
         orphan,
     ),
     Scenario(
-        "C-03",
+        "B-14",
         "static-and-an-unknown-own-name",
         "/etc/hosts does not name this machine, and MASTER_ADDR is set",
         "AG320",
@@ -171,12 +171,5 @@ SCENARIOS = (
         "AG338",
         write(ACCELERATE, "num_machines: 2\nmachine_rank: 1\nmain_process_ip: @1\nnum_processes: 2\n"),
         env={"HF_HOME": "/var/hf"},
-    ),
-    Scenario(
-        "L-01",
-        "key-open-to-others",
-        "the cluster key may be read by everybody",
-        "AG337",
-        write("/etc/avahi-gpu/key", "not a key\n", 0o644),
     ),
 )
