@@ -29,6 +29,12 @@ def mount_nsswitch(lab: Cluster) -> None:
     lab[0].run(["mount", "--bind", "/run/nsswitch.conf", NSSWITCH], check=True)
 
 
+def no_name_and_no_mdns(lab: Cluster) -> None:
+    """Break two things that have nothing to do with each other."""
+    hosts_file(LOCALHOST)(lab)
+    hosts_line("files dns")(lab)
+
+
 SCENARIOS = (
     Scenario(
         "B-14",
@@ -44,6 +50,15 @@ SCENARIOS = (
         "/etc/hosts has the name that the machine had before",
         "AG320",
         hosts_file(f"{LOCALHOST}127.0.1.1\tubuntu\n::1 ip6-localhost ip6-loopback\n"),
+        mends=True,
+    ),
+    Scenario(
+        "B-14",
+        "own-name-unknown-and-no-mdns",
+        "two causes: no line for the own name in /etc/hosts, and `hosts: files dns`",
+        "AG104",
+        no_name_and_no_mdns,
+        also=("AG320",),
         mends=True,
     ),
     Scenario(
