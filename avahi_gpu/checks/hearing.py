@@ -24,7 +24,7 @@ def hears_others(facts: Facts) -> Outcome:
         return unread(facts, "network.hearing", "what avahi-daemon hears")
     if not any(i.in_mdns_group for i in facts.interfaces):
         return skip("avahi-daemon listens on no interface")
-    heard = [e for e in ears if e.answered or (e.remembered and e.replied is None)]
+    heard = [e for e in ears if e.answered or (e.remembered and not set(e.replied or ()) - set(e.remembered))]
     if heard:
         return ok(*(_tell_heard(e) for e in heard))
     for judge in (_deaf, _mute, _cut_off):

@@ -3,7 +3,8 @@
 Each neighbour is asked for the name of its own address, which nobody else answers, by a question of the class
 "IN, answer at once" (RFC 6762 section 5.4): to avahi-daemon that is another question than the usual one, of
 which it remembers nothing, so it names no answer that it knows already, and the neighbour has to speak. Once
-the answer has come to the card, avahi-daemon is asked whether it has it. Without a tap (root only) nothing is
+the answer has come to the card, avahi-daemon is asked whether it has it; where it had it before, that proves
+nothing, and the next neighbour is asked. Without a tap (root only) nothing is
 known but what avahi-daemon hears, and what it remembers it does not ask again.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from avahi_gpu.avahi.browse import Appeared, Browser
@@ -93,6 +94,7 @@ class Trial:
         self.replied: dict[str, None] = {}
         self.states: dict[str, str] = {}  # address -> asked, answered, remembered
         self.nodes: dict[str, None] = {}
+        self.memories: set[str] = set()  # whose answer the daemon had before
         self.alive: list[str] = []
         self.waiting: list[str] = []  # whom to ask next
         self._names: dict[str, str] = {}  # what was asked -> whom
@@ -132,42 +134,56 @@ class Trial:
     @property
     def heard(self) -> bool:
         """Whether somebody's answer has come just now, and the daemon has it too."""
-        if not self.tapped:
-            return "answered" in self.states.values()
-        return any(self.states.get(a) != "asked" for a in self.replied)
+        return "answered" in self.states.values()
 
     @property
     def is_settled(self) -> bool:
         """Whether there is nothing left to learn."""
-        only_memories = not self.waiting and set(self.states.values()) == {"remembered"}
-        return self.heard or (only_memories and not self.tapped)
+        doubtful = any(self.states.get(a) == "asked" for a in self.replied)
+        recalled = [a for a, s in self.states.items() if s == "remembered"]
+        return self.heard or (bool(recalled) and not doubtful)
+
+    async def sort(self, avahi: Avahi) -> None:
+        """Put those first whom the daemon does not remember: their answer proves that it hears."""
+        known = [a for a in self.waiting if await _is_remembered(avahi, *self._question(a))]
+        self.memories.update(known)
+        self.waiting = [a for a in self.waiting if a not in known] + [a for a in self.waiting if a in known]
+
+    def _question(self, address: str) -> tuple[str | int, ...]:
+        protocol = IPV4 if self.family == 4 else IPV6
+        name = ipaddress.ip_address(address).reverse_pointer
+        return ("iisqqu", self.interface.index, protocol, name)
 
     async def ask(self, avahi: Avahi, address: str) -> None:
         """Have the daemon ask ``address`` for its name, and take note of all answers until cancelled."""
         self.states[address] = "asked"
-        name = ipaddress.ip_address(address).reverse_pointer
-        self._names[name] = address
-        protocol = IPV4 if self.family == 4 else IPV6
-        question = ("iisqqu", self.interface.index, protocol, name)
-        with contextlib.suppress(BusError):
-            async with contextlib.AsyncExitStack() as stack:
-                if self.tapped:
-                    # alone, as the daemon would tell in the same packet which answer it knows already
-                    at_once = CLASS_IN | ANSWER_AT_ONCE
-                    await open_question(avahi, stack, *question, at_once, TYPE_PTR, USE_MULTICAST)
-                    await self._reply_of(address).wait()
-                remote = await open_question(avahi, stack, *question, CLASS_IN, TYPE_PTR, USE_MULTICAST)
-                while True:
-                    signal = await remote.next_signal()
-                    if signal.member == "ItemNew" and self.states[address] == "asked":
-                        cached = bool(signal.body[6] & RESULT_CACHED) and not self.tapped
-                        self.states[address] = "remembered" if cached else "answered"
+        self._names[ipaddress.ip_address(address).reverse_pointer] = address
+        try:
+            await self._ask(avahi, address, *self._question(address))
+        except BusError:  # nobody was asked, so nobody was silent
+            self.states.pop(address, None)
+
+    async def _ask(self, avahi: Avahi, address: str, *question: str | int) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            if self.tapped:
+                # alone, as the daemon would tell in the same packet which answer it knows already
+                at_once = CLASS_IN | ANSWER_AT_ONCE
+                await open_question(avahi, stack, *question, at_once, TYPE_PTR, USE_MULTICAST)
+                await self._reply_of(address).wait()
+            remote = await open_question(avahi, stack, *question, CLASS_IN, TYPE_PTR, USE_MULTICAST)
+            while True:
+                signal = await remote.next_signal()
+                if signal.member == "ItemNew" and self.states[address] == "asked":
+                    remembered = address in self.memories
+                    if not self.tapped:
+                        remembered = bool(signal.body[6] & RESULT_CACHED)
+                    self.states[address] = "remembered" if remembered else "answered"
 
     async def look_for_life(self) -> None:
         """Find out which of the silent nodes answer otherwise."""
         silent = [a for a in self.nodes if a in self.states and a not in self.replied]
         silent = [a for a in silent if self.states[a] == "asked"]
-        if self.heard or not silent:
+        if self.is_settled or not silent:
             return
         zone = f"%{self.interface.name}"
         answers = await asyncio.gather(
@@ -210,9 +226,16 @@ async def _ask_around(avahi: Avahi, trials: dict[int, Trial], ground: Ground) ->
                 break
             await asyncio.sleep(LOOK_AGAIN_S)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await _end(tasks)
+
+
+async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel the tasks, and raise what one of them has failed with: silence must not come from that."""
+    for task in tasks:
+        task.cancel()
+    for ended in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(ended, Exception):
+            raise ended
 
 
 def _is_enough(trials: Iterable[Trial]) -> bool:
@@ -227,15 +250,15 @@ async def _ask_in_turn(avahi: Avahi, trial: Trial) -> None:
     asking: list[asyncio.Task[None]] = []
     try:
         while not trial.heard:
+            if trial.tapped:
+                await trial.sort(avahi)
             first = 1 if not trial.states else NEIGHBOURS_MAX
             now, trial.waiting = trial.waiting[:first], trial.waiting[first:]
             asking += [asyncio.ensure_future(trial.ask(avahi, address)) for address in now]
             await asyncio.sleep(ANSWER_S if now else LOOK_AGAIN_S)
         await asyncio.sleep(WITHIN_S)  # until cancelled: what was asked is still listened to
     finally:
-        for task in asking:
-            task.cancel()
-        await asyncio.gather(*asking, return_exceptions=True)
+        await _end(asking)
 
 
 async def _learn_nodes(avahi: Avahi, trials: dict[int, Trial]) -> None:
@@ -246,6 +269,13 @@ async def _learn_nodes(avahi: Avahi, trials: dict[int, Trial]) -> None:
                 trial = trials.get(event.service.interface)
                 if trial is not None:
                     trial.add(event.service.address, node=True)
+
+
+async def _is_remembered(avahi: Avahi, *question: str | int) -> bool:
+    """Tell whether the daemon has an answer already; a question that is freed so soon is never sent."""
+    async with contextlib.AsyncExitStack() as stack:
+        remote = await open_question(avahi, stack, *question, CLASS_IN, TYPE_PTR, USE_MULTICAST)
+        return (await remote.next_signal()).member == "ItemNew"
 
 
 async def open_question(avahi: Avahi, stack: contextlib.AsyncExitStack, *question: str | int) -> Remote:

@@ -56,7 +56,7 @@ class Ear:
     asked: tuple[str, ...]
     nodes: tuple[str, ...] = ()  # of those asked: the ones that Avahi lists as nodes, or the user named
     answered: tuple[str, ...] = ()  # whose answer avahi-daemon has heard just now
-    remembered: tuple[str, ...] = ()  # whose answer it had: heard within the last two minutes
+    remembered: tuple[str, ...] = ()  # whose answer it had before: heard within the last two minutes
     alive: tuple[str, ...] = ()  # of those that were silent: who answers a connection or a ping
     sent: bool | None = None  # a question of ours has left the card
     replied: tuple[str, ...] | None = None  # whose answer has come to the card

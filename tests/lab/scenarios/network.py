@@ -110,6 +110,13 @@ SCENARIOS = (
         mends=True,
     ),
     Scenario(
+        "A-14",
+        "firewall-of-a-kind-nobody-knows",
+        "nft drops what has a TTL of 255, as mDNS has: a rule that the doctor does not follow",
+        "AG207",
+        rules(base("input", "ip ttl 255 udp sport 5353 drop")),
+    ),
+    Scenario(
         "A-13",
         "switch-drops-multicast",
         "the switch passes nothing to 224.0.0.251 and ff02::fb on, while pings pass",

@@ -62,5 +62,13 @@ def test_an_ordinary_user_is_told_what_the_daemon_remembers(healthy: Facts) -> N
     assert "two minutes" in heard(healthy, memory)["AG207"].evidence[0]
 
 
+def test_a_new_answer_that_the_daemon_misses_weighs_more_than_an_old_one_that_it_has(healthy: Facts) -> None:
+    doubtful = Ear("eth0", (A, B), nodes=(A, B), remembered=(A,), sent=True, replied=(A, B), seen=(A, B))
+    fine = replace(doubtful, replied=(A,))
+
+    assert heard(healthy, doubtful)["AG207"].verdict == "error"
+    assert heard(healthy, fine)["AG207"].verdict == "ok"
+
+
 def test_nobody_to_ask_is_no_fault(healthy: Facts) -> None:
     assert heard(healthy)["AG207"].verdict == "skip"
