@@ -91,8 +91,9 @@ def peers_resolved(facts: Facts) -> Outcome:
     if not lost:
         return ok(*(f"{p.host} is {p.address}" for p in peers)) if peers else skip("no other node is seen")
     too_large = [p for p in lost if p.txt_missing]
-    silent = [p for p in lost if p.alive and p not in too_large]
-    gone = [p for p in lost if p not in too_large and p not in silent]
+    homeless = [p for p in lost if p.speaks and p not in too_large]
+    silent = [p for p in lost if p.alive and p not in too_large and p not in homeless]
+    gone = [p for p in lost if p not in too_large and p not in silent and p not in homeless]
     says, hints = [], []
     if too_large:
         says.append(
@@ -100,16 +101,24 @@ def peers_resolved(facts: Facts) -> Outcome:
             f"{verb(too_large, 'its', 'their')} service never arrives: it is too large for a packet"
         )
         hints.append("run there: avahi-gpu setup, which writes a service file whose records fit")
+    if homeless:
+        says.append(
+            f"the avahi-daemon of {names_of(homeless)} answers, "
+            f"but publishes no address of {verb(homeless, 'its', 'their')} host"
+        )
+        hints.append("set publish-addresses=yes in its avahi-daemon.conf, and restart avahi-daemon there")
     if silent:
         says.append(
             f"{names_of(silent)} {verb(silent, 'is', 'are')} on, "
             f"but nobody answers for {verb(silent, 'its', 'their')} service"
         )
-        hints.append("run avahi-gpu doctor there: its avahi-daemon no longer publishes the service")
+        hints.append(
+            "run avahi-gpu doctor there: its avahi-daemon has ended, hangs, or no longer publishes the service"
+        )
     if gone:
         says.append(
             f"{names_of(gone)} {verb(gone, 'is', 'are')} listed, but nobody answers for the name: "
-            "switched off, unplugged or cut off"
+            "switched off, unplugged or cut off, or its avahi-daemon has ended"
         )
         hints.append("who vanished without goodbye stays listed for up to 75 minutes; nothing waits for it")
     return error("; ".join(says), [_lost(p) for p in lost], hint="; ".join(hints))

@@ -130,7 +130,7 @@ async def _read_services(
             seeker = Seeker(avahi, system, interfaces)
             # who is missing is looked for beside those that are asked
             lan.peers, lan.absent = await asyncio.gather(
-                read_peers(avahi, listing, system, interfaces, wanted),
+                read_peers(avahi, listing, system, interfaces, wanted=wanted, remembered=known),
                 seeker.read_absent(listing, _missing(wanted, listing), known),
             )
 

@@ -17,6 +17,7 @@ from avahi_gpu.errors import BusError
 from avahi_gpu.files import txt
 from avahi_gpu.host import net, nss
 from avahi_gpu.host.aside import aside
+from avahi_gpu.host.memory import Remembered
 from avahi_gpu.host.neighbours import ask_cards, is_on_link, read_gateway
 from avahi_gpu.host.system import System
 from avahi_gpu.host.voices import Voices
@@ -24,6 +25,7 @@ from avahi_gpu.model import DOMAIN, NODE_SERVICE, Interface, Lookup, PeerFacts, 
 
 PROBE_S = 1.5  # a connection within a LAN takes a millisecond; one lost packet costs a second
 ELSEWHERE_S = 1.1  # the machine is known to be in trouble: one lost packet may be repeated
+LOST_S = 1.5  # two questions: who is silent then is called so by more than this
 CARDS_AFTER_S = 0.3  # a healthy node has answered by then, and nobody needs to ask whether it is there
 LOOKUPS_AT_ONCE = 8  # each is a process
 SHARED_AT_MOST = 16  # addresses that are asked for their owners: mistakes are few, a flood is not
@@ -36,7 +38,9 @@ async def read_peers(
     listing: Listing,
     system: System,
     interfaces: Sequence[Interface],
+    *,
     wanted: Collection[str] = (),
+    remembered: Collection[Remembered] = (),
 ) -> tuple[PeerFacts, ...]:
     """Return the other nodes of ``listing``; those of other clusters are asked only with ``wanted``.
 
@@ -47,9 +51,14 @@ async def read_peers(
     asked = [s for s in others if wanted or not own or txt.read(s.txt).cluster in own][:ASKED_AT_MOST]
     lost = sorted(listing.unresolved)[:ASKED_AT_MOST]
     seen_on = {s.interface for s in asked}
+    if lost:
+        seen_on |= {i.index for i in net.lan_interfaces(interfaces)}
+    known = {r.name: r.address for r in remembered}
     with Voices(avahi, [i for i in interfaces if i.index in seen_on]) as voices:
         reader = _Reader(avahi, system, interfaces, voices)
-        found = await asyncio.gather(*map(reader.read, asked), *map(reader.read_lost, lost))
+        found = await asyncio.gather(
+            *map(reader.read, asked), *(reader.read_lost(name, known.get(name, "")) for name in lost)
+        )
     unasked = [reader.told(s) for s in others if s not in asked]
     peers = await reader.count_owners([*found, *unasked])
     return tuple(sorted(peers, key=lambda peer: peer.name))
@@ -105,19 +114,24 @@ class _Reader:
             reached = replace(reached, glibc_alive=there, also=also)
         return replace(reached, glibc=lookup)
 
-    async def read_lost(self, name: str) -> PeerFacts:
-        """Ask about a node that is announced and not resolved: what is left of it?"""
+    async def read_lost(self, name: str, known: str) -> PeerFacts:
+        """Ask about a node that is announced and not resolved: what is left of it?
+
+        ``known``: its address from before, '' where nobody remembers it.
+        """
         full = f"{escape_label(name)}.{NODE_SERVICE}.{DOMAIN}"
         host = f"{escape_label(name)}.{DOMAIN}"
         try:
-            records, addresses, without_txt = await asyncio.gather(
+            records, addresses, without_txt, speaks = await asyncio.gather(
                 find_records(self._avahi, full, TYPE_TXT),
                 find_addresses(self._avahi, host),
                 has_service_without_txt(self._avahi, name, NODE_SERVICE),
+                self._voices.speaks_anywhere(name, LOST_S),
             )
         except BusError as fault:
             return PeerFacts(name, "", None, None, resolve_error=fault.message)
         facts = txt.read([item for record in records[:1] for item in decode_txt(record)])
+        addresses = addresses or ((known,) if known else ())
         alive = await self._first_alive(addresses, None)
         return PeerFacts(
             name,
@@ -133,6 +147,7 @@ class _Reader:
             host_address=alive or (addresses[0] if addresses else ""),
             alive=bool(alive) if addresses else None,
             txt_missing=without_txt and not records,
+            speaks=speaks or None,
         )
 
     async def count_owners(self, peers: Sequence[PeerFacts]) -> list[PeerFacts]:

@@ -49,17 +49,26 @@ class Voices:
 
     async def speaks(self, service: Service) -> bool | None:
         """Ask for a node's service; tell whether anything comes from there. None: this cannot be told."""
-        interface = self._interfaces.get(service.interface)
+        return await self._ask(service.name, service.interface, service.protocol, service.address)
+
+    async def speaks_anywhere(self, name: str, within_s: float) -> bool:
+        """Ask for a service on all interfaces; tell whether anybody answers for it."""
+        asked = [self._ask(name, i, 4 if self._interfaces[i].ipv4 else 6, "") for i in self._interfaces]
+        with contextlib.suppress(asyncio.TimeoutError):
+            return any(await asyncio.wait_for(asyncio.gather(*asked), within_s))
+        return any(self._awaited[key].is_set() for key in self._awaited if key[1] == _instance(name))
+
+    async def _ask(self, name: str, index: int, family: int, address: str) -> bool | None:
+        interface = self._interfaces.get(index)
         if interface is None or interface.name not in self._tapped:
             return None
         heard = asyncio.Event()
-        instance = f"{service.name}.{NODE_SERVICE}.{DOMAIN}".lower()
-        for sign in (instance, service.address):
+        for sign in filter(None, (_instance(name), address)):
             self._awaited[interface.name, sign] = heard
         question = (
-            service.interface,
-            IPV4 if service.protocol == 4 else IPV6,
-            f"{escape_label(service.name)}.{NODE_SERVICE}.{DOMAIN}",
+            index,
+            IPV4 if family == 4 else IPV6,
+            f"{escape_label(name)}.{NODE_SERVICE}.{DOMAIN}",
             CLASS_IN | ANSWER_AT_ONCE,
             TYPE_SRV,
             USE_MULTICAST,
@@ -80,3 +89,8 @@ class Voices:
             heard = self._awaited.get((interface, sign))
             if heard is not None:
                 heard.set()
+
+
+def _instance(name: str) -> str:
+    """Return the full name of a service as a packet tells it."""
+    return f"{name}.{NODE_SERVICE}.{DOMAIN}".lower()

@@ -95,6 +95,14 @@ def add_to_txt(*items: str) -> Callable[[Cluster], None]:
     return break_it
 
 
+def keep_its_address_to_itself(lab: Cluster) -> None:
+    conf = "/etc/avahi/avahi-daemon.conf"
+    text = lab[2].read(conf).replace("[publish]", "[publish]\npublish-addresses=no")
+    lab[2].write(conf, text)
+    lab[2].restart_avahi()
+    time.sleep(1.2)  # the goodbye of the address takes a second to come into force
+
+
 def tell(key: str, value: str) -> Callable[[Cluster], None]:
     """Return what makes gpu-node-3 tell another value."""
 
@@ -259,6 +267,14 @@ SCENARIOS = (
         "a node's TXT record does not fit into a packet",
         "AG602",
         add_to_txt(*(f"k{n}={'x' * 200}" for n in range(8))),
+        touches=THIRD,
+    ),
+    Scenario(
+        "A-25",
+        "peer-that-publishes-no-address",
+        "a node's avahi-daemon.conf says publish-addresses=no",
+        "AG602",
+        keep_its_address_to_itself,
         touches=THIRD,
     ),
     Scenario(

@@ -51,7 +51,13 @@ def test_alone_on_the_lan_is_a_warning(healthy: Facts) -> None:
 
 def test_a_listed_peer_that_nobody_resolves(healthy: Facts) -> None:
     facts = broken_peer(
-        healthy, address=None, host="", glibc=None, alive=None, resolve_error="timed out after 5 s"
+        healthy,
+        address=None,
+        host="",
+        glibc=None,
+        alive=None,
+        speaks=None,
+        resolve_error="timed out after 5 s",
     )
 
     found = cluster_findings(facts)
@@ -67,10 +73,12 @@ def test_a_listed_peer_that_nobody_resolves(healthy: Facts) -> None:
         ({"alive": True, "host_address": "10.77.0.3", "txt_missing": True}, "too large"),
         ({"alive": True, "host_address": "10.77.0.3"}, "nobody answers for its service"),
         ({"alive": False, "host_address": "10.77.0.3"}, "unplugged"),
+        ({"alive": None, "speaks": True}, "publishes no address"),
     ],
 )
 def test_what_is_left_of_a_lost_peer_tells_why(rest: dict[str, object], word: str, healthy: Facts) -> None:
-    facts = broken_peer(healthy, address=None, host="", glibc=None, resolve_error="nobody answers", **rest)
+    lost = {"address": None, "host": "", "glibc": None, "speaks": None, "resolve_error": "nobody answers"}
+    facts = broken_peer(healthy, **{**lost, **rest})
 
     assert errors(facts) == ["AG602"]
     assert word in cluster_findings(facts)["AG602"].says
