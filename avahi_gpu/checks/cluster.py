@@ -113,7 +113,7 @@ def peers_resolved(facts: Facts) -> Outcome:
             f"but nobody answers for {verb(silent, 'its', 'their')} service"
         )
         hints.append(
-            "run avahi-gpu doctor there: its avahi-daemon has ended, hangs, or no longer publishes the service"
+            "run avahi-gpu doctor there: its avahi-daemon has ended, hangs, or keeps the service back"
         )
     if gone:
         says.append(
