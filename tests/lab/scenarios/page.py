@@ -23,6 +23,10 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "C-10": ("the store's host is not rank 0", "the leader is rank 0: tests/lab/test_rendezvous.py"),
     "C-11": ("only static rendezvous avoids names", "no name is resolved at all: tests/lab/test_launch.py"),
     "C-12": ("the master's death ends the job", "survived: tests/lab/test_faults.py"),
+    "C-15": (
+        "nodes with different numbers of GPUs",
+        "no fault: told as AG614 and AG631; launch works with it",
+    ),
     "C-21": ("each node trains alone in silence", "as A-35, and as A-06 where two share a name"),
     "E-01": ("signals lost before the subscription", "handler first: tests/bus/test_browser.py"),
     "E-02": ("a call after the bus died never returns", "deadlines: tests/bus/test_connection.py"),
