@@ -108,9 +108,8 @@ SERVICE = tuple(c.id for c in all_checks() if c.area == "service")
 SHARED = {
     "starts the daemon anew": ("AG303", "AG304", "AG305", "AG308", "AG309", "AG609", *SERVICE),
     "makes Avahi forget whom it has seen": ("AG207", "AG208", "AG212", *SERVICE),
-    "what others say of themselves": ("AG204", "AG205", "AG207", "AG208", "AG323"),
-    "another machine": ("AG602", "AG604", "AG605", "AG608", "AG609", "AG616", "AG618"),
-    "versions": ("AG607", "AG612"),
+    "what others say of themselves": ("AG204", "AG205", "AG207", "AG208", "AG301", "AG304", "AG323"),
+    "another machine": ("AG602", "AG604", "AG605", "AG607", "AG608", "AG609", "AG612", "AG616", "AG618"),
     "name servers": ("AG108", "AG109"),
     "the hosts file": ("AG320", "AG321", "AG322", "AG323"),
     "the hosts line": ("AG101", "AG104", "AG111", "AG112", "AG114", "AG115"),
