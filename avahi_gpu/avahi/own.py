@@ -16,23 +16,28 @@ QUIET_S = 0.05  # own services come together
 
 
 async def read_own(
-    avahi: Avahi, types: Sequence[str], expected: Iterable[tuple[str, str]], within_s: float
+    avahi: Avahi,
+    types: Sequence[str],
+    expected: Iterable[tuple[str, str]],
+    within_s: float,
+    *,
+    with_ipv4: bool,
 ) -> OwnRecords:
     """Ask for this host's own records.
 
     ``types`` are browsed until every one of ``expected`` (instance name, type) was seen, ``within_s`` at
-    most. Raises what ``Avahi.call`` does.
+    most. ``with_ipv4``: this host has such an address to be told. Raises what ``Avahi.call`` does.
     """
     address, found = await asyncio.gather(
-        _own_address(avahi), _own_services(avahi, types, set(expected), within_s)
+        _own_address(avahi, with_ipv4=with_ipv4), _own_services(avahi, types, set(expected), within_s)
     )
     return OwnRecords(tuple(found), tuple(types), *address)
 
 
-async def _own_address(avahi: Avahi) -> tuple[str | None, int | None]:
+async def _own_address(avahi: Avahi, *, with_ipv4: bool) -> tuple[str | None, int | None]:
     """Resolve the own name as any program is told it: on whatever interface."""
     name = await avahi.host_fqdn()
-    for family in (IPV4, IPV6):
+    for family in (IPV4, IPV6) if with_ipv4 else (IPV6,):
         try:
             question = ("iisiu", ANY, ANY, name, family, 0)
             answer = await avahi.call(

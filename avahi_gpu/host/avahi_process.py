@@ -43,6 +43,8 @@ def read_processes(system: System) -> tuple[DaemonProcess, ...]:
         line = _text(system, f"/proc/{pid}/cmdline")
         status = parse_status(_text(system, f"/proc/{pid}/status"))
         words = parse_stat(_text(system, f"/proc/{pid}/stat"))
+        if status.get("PPid", "") in {str(p.pid) for p in found}:
+            continue  # its helper, whatever its title
         if line.startswith(HELPER) or len(status.get("NSpid", "").split()) > 1 or words is None:
             continue
         state, ticks = words

@@ -29,7 +29,9 @@ async def read(ground: Ground) -> OwnRecords | None:
     expected = expect(files, daemon.host_name)
     types = sorted({NODE_SERVICE, *(kind for _, kind in expected)})[:MAX_TYPES]
     async with connect() as avahi:
-        return await read_own(avahi, types, [e for e in expected if e[1] in types], SEEN_S)
+        wanted = [e for e in expected if e[1] in types]
+        with_ipv4 = any(i.ipv4 for i in ground.interfaces if i.link != "loopback")
+        return await read_own(avahi, types, wanted, SEEN_S, with_ipv4=with_ipv4)
 
 
 def expect(files: tuple[ServiceFile, ...], host_name: str) -> list[tuple[str, str]]:

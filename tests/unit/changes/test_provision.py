@@ -146,3 +146,19 @@ def test_a_daemon_is_restarted_again_for_a_file_that_was_written_after_its_resta
     run(system, judge, [], approve)
 
     assert steps == ["write", "restart it", "write", "restart it"]
+
+
+def test_a_restart_that_belongs_to_a_file_is_made_though_the_file_makes_the_finding_well(
+    system: System,
+) -> None:
+    restart = Change("daemon", "restart it", argv=("true",))
+
+    def judge(facts: Facts) -> list[Finding]:
+        if facts.nsswitch.content == b"new\n":
+            return []
+        return [finding(Change("file", "write", PATH, b"new\n", before=facts.nsswitch.content), restart)]
+
+    made: list[Change] = []
+    run(system, judge, made)
+
+    assert [change.title for change in made] == ["write", "restart it"]
