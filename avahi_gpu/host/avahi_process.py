@@ -36,7 +36,7 @@ async def read_socket(ground: Ground) -> FileState:
 
 def read_processes(system: System) -> tuple[DaemonProcess, ...]:
     """Return every process called avahi-daemon in our PID namespace, by its number."""
-    found = []
+    found: list[DaemonProcess] = []
     for pid in sorted((p for p in system.list_folder("/proc") if p.isdigit()), key=int):
         if _text(system, f"/proc/{pid}/comm").strip() != daemons.PROGRAM:
             continue

@@ -50,6 +50,13 @@ def test_the_daemon_is_found_and_not_its_helper(system: System) -> None:
     assert found.root == "/etc/avahi" and found.started == pytest.approx(started)
 
 
+def test_a_helper_without_a_title_is_known_by_its_parent(system: System) -> None:
+    process(system, 25, "avahi-daemon\0--no-proc-title\0")
+    process(system, 26, "avahi-daemon\0--no-proc-title\0", status=f"{STATUS}PPid:\t25\n")
+
+    assert [p.pid for p in avahi_process.read_processes(system)] == [25]
+
+
 def test_arguments_are_told_where_no_title_covers_them(system: System) -> None:
     process(system, 25, "avahi-daemon\0-f\0/etc/other.conf\0--no-proc-title\0")
 
