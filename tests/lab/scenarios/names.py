@@ -196,7 +196,7 @@ SCENARIOS = (
         "B-12",
         "avahi-socket-is-gone",
         "`/run/avahi-daemon/socket` is removed while the daemon runs",
-        "AG105",
+        "AG120",
         socket_is_gone,
         mends=True,
     ),
