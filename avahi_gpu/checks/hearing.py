@@ -15,7 +15,7 @@ PEERS_HINT = "until then name the nodes yourself: avahi-gpu launch --peers ADDRE
     area="network",
     says="the answers of other machines reach avahi-daemon",
     needs=("AG202", "AG304", "AG305"),
-    follows=("AG204", "AG205"),
+    follows=("AG204", "AG205", "AG208", "AG212"),
 )
 def hears_others(facts: Facts) -> Outcome:
     """Asked and watched just now: deaf, mute and cut off look alike to everybody else."""
