@@ -1,4 +1,4 @@
-"""6xx: why a node is silent: it is off, behind a firewall, without avahi-daemon, or its records never come."""
+"""6xx: why a node is silent: off, behind a firewall, without avahi-daemon, or its records never come."""
 
 from __future__ import annotations
 
