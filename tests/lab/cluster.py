@@ -19,7 +19,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -91,10 +91,17 @@ class Cluster:
             with ThreadPoolExecutor(len(self.hosts)) as together:
                 list(together.map(lambda host: host.start_avahi(settle=settle), self.hosts))
 
-    def power_on(self, host: Host, *, settle: bool = True) -> None:
-        """Boot a host again that was killed, with avahi-daemon; what it had written to its /etc is gone."""
+    def power_on(
+        self, host: Host, *, settle: bool = True, files: Mapping[str | Path, str] | None = None
+    ) -> None:
+        """Boot a host again that was killed, with avahi-daemon; what it had written to its /etc is gone.
+
+        ``files``: path -> text of those that are to be there when the daemon starts.
+        """
         host.power_on(self._theirs)
         host.wait_until_up(host.switch)
+        for path, text in (files or {}).items():
+            host.write(path, text)
         host.start_avahi(settle=settle)
 
     def partition(self, *groups: Sequence[Host]) -> None:
