@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -68,7 +68,7 @@ def _read(text: str) -> tuple[tuple[HostEntry, ...], tuple[tuple[int, str], ...]
     """Return the lines that glibc uses, and number and words of those that it skips."""
     entries: list[HostEntry] = []
     skipped: list[tuple[int, str]] = []
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(_lines(text), 1):
         if not (words := words_of(line)):
             continue
         entry = _entry(number, words)
@@ -77,6 +77,15 @@ def _read(text: str) -> tuple[tuple[HostEntry, ...], tuple[tuple[int, str], ...]
         else:
             skipped.append((number, " ".join(words)))
     return tuple(entries), tuple(skipped)
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Yield the lines one by one: all at once they would take three times the memory of the text."""
+    start = 0
+    while (end := text.find("\n", start)) >= 0:
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]
 
 
 def read_line(number: int, line: str) -> HostEntry | None:
