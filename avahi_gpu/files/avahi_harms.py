@@ -15,7 +15,8 @@ from avahi_gpu.files.domain_name import labels_of
 # is not as it was meant. note: worth knowing.
 Weight = Literal["stops", "breaks", "bars", "hinders", "note"]
 
-LEAST_RATE = 10.0  # packets a second; with one a second a browser saw nothing within four seconds
+BLIND_RATE = 2.0  # packets a second; with one a browser saw nothing within four seconds, with two a peer
+LEAST_RATE = 10.0  # packets a second, for more than a handful of nodes
 LEAST_CACHE = 100  # records; ten nodes have about sixty
 LEAST_CLIENTS = 4  # doctor, peers, a job's agent, and one more
 LEAST_OBJECTS = 32  # a browser and a resolver for each of ten nodes, twice over
@@ -249,14 +250,16 @@ def _judge_numbers(conf: AvahiConf) -> list[Harm]:
         conf.number("server", "ratelimit-interval-usec"),
         conf.number("server", "ratelimit-burst"),
     )
-    if interval and interval > 0 and (burst or 0) * 1e6 / interval < LEAST_RATE:
+    rate = (burst or 0) * 1e6 / interval if interval and interval > 0 else LEAST_RATE
+    if interval and rate < LEAST_RATE:
         says = f"the rate limit lets {burst or 0} packets pass in {interval / 1e6:g} s: discovery starves"
         hint = "set ratelimit-interval-usec=1000000 and ratelimit-burst=1000"
+        starved: Weight = "breaks" if rate < BLIND_RATE else "hinders"
         both = (
             Wanted("server", "ratelimit-interval-usec", "1000000"),
             Wanted("server", "ratelimit-burst", "1000"),
         )
-        harms.append(_harm(conf, "server/ratelimit-burst", "breaks", says, hint, mends=both))
+        harms.append(_harm(conf, "server/ratelimit-burst", starved, says, hint, mends=both))
     for key, least, says in (
         ("clients-max", LEAST_CLIENTS, "few programs can use the daemon at a time"),
         ("objects-per-client-max", LEAST_OBJECTS, "too few for browsing ten nodes"),
@@ -264,11 +267,13 @@ def _judge_numbers(conf: AvahiConf) -> list[Harm]:
     ):
         number = conf.number("server", key)
         if number and number < least:  # 0 means the default
+            # who browses resolves too, which makes two objects
+            weight: Weight = "breaks" if key == "objects-per-client-max" and number < 2 else "hinders"
             harms.append(
                 _harm(
                     conf,
                     f"server/{key}",
-                    "hinders",
+                    weight,
                     f"{key} is {number}: {says}",
                     "remove the line",
                     mends=None,

@@ -214,6 +214,8 @@ def test_harmless_settings(section: str, text: str) -> None:
         ("server", "cache-entries-max=20", "hinders"),
         ("server", "entries-per-entry-group-max=2", "hinders"),
         ("server", "clients-max=1", "hinders"),
+        ("server", "objects-per-client-max=1", "breaks"),
+        ("server", "objects-per-client-max=2", "hinders"),
         ("server", "host-name=other", "note"),
         ("server", "host-name-from-machine-id=yes", "note"),
         ("server", "disallow-other-stacks=yes", "note"),
@@ -269,3 +271,10 @@ def test_the_time_of_the_rate_limit_is_read_in_64_bits(text: str, number: int | 
 def test_other_numbers_have_32_bits(text: str) -> None:
     with pytest.raises(MalformedInput):
         parse(f"[server]\nratelimit-burst={text}\n")
+
+
+@pytest.mark.parametrize(("burst", "weight"), [(1, "breaks"), (2, "hinders"), (9, "hinders"), (10, None)])
+def test_how_many_packets_a_second_are_enough(burst: int, weight: str | None) -> None:
+    found = server(f"ratelimit-interval-usec=1000000\nratelimit-burst={burst}")
+
+    assert [harm.weight for harm in found] == ([weight] if weight else [])
