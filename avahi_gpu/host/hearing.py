@@ -43,10 +43,11 @@ if TYPE_CHECKING:
 ANSWER_S = 0.2
 LOOK_AGAIN_S = 0.02
 NOBODY_S = 0.4  # without a node to ask: nodes that are heard of at all are heard of by 0.22 s
-SILENCE_S = 2.0  # a node that is asked twice and has not answered by then does not
+SILENCE_S = 2.0  # a node that is asked twice and has not answered by then is tried otherwise
+DOUBT_S = 4.2  # nobody is blamed before the third question, which leaves at 3.1 s: two may be lost or late
 RECALL_S = 0.05  # what the daemon remembers it tells at once: nodes are asked before other neighbours
 ALIVE_S = 0.8
-WITHIN_S = 6.0
+WITHIN_S = 8.0  # with time for a busy machine: what is not known in the end is said to be unknown
 ANSWER_AT_ONCE = 0x8000  # the top bit of a question's class: RFC 6762 section 5.4
 INTERFACES_MAX = 4
 NEIGHBOURS_MAX = 6  # asked on each interface
@@ -74,7 +75,6 @@ async def read(ground: Ground) -> tuple[Ear, ...]:
                     trials[interface.index].tapped = True
         avahi = await stack.enter_async_context(connect())
         await _ask_around(avahi, trials, ground)
-        await asyncio.gather(*(trial.look_for_life() for trial in trials.values()))
     return tuple(trial.ear() for trial in trials.values() if trial.states)
 
 
@@ -142,6 +142,13 @@ class Trial:
         doubtful = any(self.states.get(a) == "asked" for a in self.replied)
         recalled = [a for a, s in self.states.items() if s == "remembered"]
         return self.heard or (bool(recalled) and not doubtful)
+
+    @property
+    def is_ill(self) -> bool:
+        """Whether it would be called deaf, mute or cut off now: what an answer that is late disproves."""
+        asked = "asked" in self.states.values()
+        mute = self.tapped and not self.sent and asked
+        return not self.is_settled and (mute or bool(self.replied) or bool(self.alive))
 
     async def sort(self, avahi: Avahi) -> None:
         """Put those first whom the daemon does not remember: their answer proves that it hears."""
@@ -221,8 +228,13 @@ async def _ask_around(avahi: Avahi, trials: dict[int, Trial], ground: Ground) ->
     tasks += [loop.create_task(_ask_in_turn(avahi, trial)) for trial in trials.values()]
     try:
         while not _is_enough(trials.values()):
-            patience = SILENCE_S if any(t.nodes and not t.heard for t in trials.values()) else NOBODY_S
-            if loop.time() > start + patience:
+            doubtful = any(t.is_ill or (t.nodes and not t.heard) for t in trials.values())
+            if loop.time() > start + (SILENCE_S if doubtful else NOBODY_S):
+                break
+            await asyncio.sleep(LOOK_AGAIN_S)
+        await asyncio.gather(*(trial.look_for_life() for trial in trials.values()))
+        while any(t.is_ill for t in trials.values()) and not any(t.is_settled for t in trials.values()):
+            if loop.time() > start + DOUBT_S:
                 break
             await asyncio.sleep(LOOK_AGAIN_S)
     finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from avahi_gpu.files.mdns_message import Datagram, Message
 from avahi_gpu.host.hearing import NEIGHBOURS_MAX, Trial, parse_arp
 from avahi_gpu.model import Address, Interface
@@ -54,3 +56,22 @@ def test_own_packets_and_other_peoples_questions_are_no_answers() -> None:
     trial.see(False, Datagram("10.77.0.3", question))
 
     assert (trial.sent, list(trial.seen), list(trial.replied)) == (True, ["10.77.0.3"], [])
+
+
+@pytest.mark.parametrize("way", ["mute", "deaf", "cut off"])
+def test_what_looks_like_a_fault_is_doubted_until_an_answer_is_there(way: str) -> None:
+    trial = Trial(CARD)
+    trial.tapped = True
+    trial.add("10.77.0.2", node=True)
+    assert not trial.is_ill  # nobody was asked yet
+    trial.states["10.77.0.2"] = "asked"
+    trial.sent = way != "mute"
+    if way == "deaf":
+        trial.replied["10.77.0.2"] = None
+    if way == "cut off":
+        assert not trial.is_ill  # a node that is off
+        trial.alive = ["10.77.0.2"]
+
+    assert trial.is_ill
+    trial.states["10.77.0.2"] = "answered"
+    assert not trial.is_ill
