@@ -50,7 +50,7 @@ def plan_all(facts: Facts, judge: Judge) -> tuple[list[Change], Facts]:
     """
     wanted: list[Change] = []
     for _ in range(MAX_ROUNDS):
-        new = without(plan(judge(facts)), wanted)
+        new = without(_without_restarts(plan(judge(facts)), wanted), wanted)
         if not new:
             break
         wanted += new
@@ -173,6 +173,14 @@ def _daemons(fixes: Sequence[Fix]) -> list[Change]:
             continue
         chosen += [c for c in group if not any(same(c, other) for other in chosen)]
     return chosen
+
+
+def _without_restarts(changes: Iterable[Change], earlier: Sequence[Change]) -> list[Change]:
+    """Leave restarts out of what is started anyway: that reads its files and looks at the network then."""
+    started = {_daemon_of(c.argv) for c in earlier if c.kind == "daemon"}
+    changes = list(changes)
+    again = {_daemon_of(c.argv) for c in changes if c.kind == "daemon" and _is_restart(c)} & started
+    return [c for c in changes if c.kind != "daemon" or _daemon_of(c.argv) not in again]
 
 
 def _is_restart(change: Change) -> bool:

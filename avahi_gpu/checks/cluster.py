@@ -54,8 +54,7 @@ def peers_listed(facts: Facts) -> Outcome:
         return error(
             f"{join(missing)} {'is' if len(missing) == 1 else 'are'} not listed: "
             + "; ".join(dict.fromkeys(w.cause for w in words)),
-            [w.evidence for w in words]
-            + [f"listed: {', '.join(listed)}" if listed else "nobody else of those named is listed"],
+            [w.evidence for w in words] + ([f"listed: {', '.join(listed)}"] if listed else []),
             hint="; ".join(dict.fromkeys(w.hint for w in words)),
         )
     if strangers:

@@ -13,6 +13,12 @@ PACKAGES: dict[str, dict[str, str]] = {
 }
 # what the settings are where a distribution's own file changes nothing
 CONF = b"[server]\nuse-ipv4=yes\nuse-ipv6=yes\n\n[publish]\npublish-hinfo=no\npublish-workstation=no\n"
+# what gives a machine another id or name; each is for root
+# systemd-machine-id-setup(1) would take the bus's copy of the old id, where there is one
+NEW_MACHINE_ID = (
+    "rm -f /etc/machine-id /var/lib/dbus/machine-id && systemd-machine-id-setup && avahi-gpu setup"
+)
+NEW_NAME = "hostnamectl set-hostname NEW-NAME && systemctl restart avahi-daemon && avahi-gpu setup"
 SETTLED_S = 6.0  # claiming the name and the services takes two seconds, after conflicts four
 INSTALL: dict[str, tuple[str, ...]] = {
     "apt": ("apt-get", "install", "--yes", "--no-install-recommends"),

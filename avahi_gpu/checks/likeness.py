@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
+from avahi_gpu.checks import fixes
 from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, warn
 from avahi_gpu.checks.survey import asked_nodes, join, survey_check
 from avahi_gpu.model import ClusterView, SurveyedNode
@@ -91,7 +92,7 @@ def names_differ(view: ClusterView) -> Outcome:
         return warn(
             f"{join(n.name for nodes in same.values() for n in nodes)} call themselves by the same name",
             [f"{name}: {join(f'{n.name} at {n.address}' for n in nodes)}" for name, nodes in same.items()],
-            hint="on all but one: hostnamectl set-hostname NEW-NAME, then systemctl restart avahi-daemon",
+            hint=f"on all but one, as root: {fixes.NEW_NAME}",
         )
     return ok()
 
@@ -104,8 +105,7 @@ def machine_ids_differ(view: ClusterView) -> Outcome:
         return warn(
             f"{join(n.name for nodes in same.values() for n in nodes)} have the same machine id",
             [join(f"{n.name} at {n.address}" for n in nodes) for nodes in same.values()],
-            hint="on all but one, as root: rm /etc/machine-id /var/lib/dbus/machine-id && "
-            "systemd-machine-id-setup, then avahi-gpu setup and a restart",
+            hint=f"on all but one, as root: {fixes.NEW_MACHINE_ID}; then restart it",
         )
     return ok()
 

@@ -77,14 +77,14 @@ def dns_answers(facts: Facts) -> Outcome:
         return info(
             f"the name server {names} {answers}, but another one is asked first",
             evidence,
-            hint=_correct(facts),
+            hint=where_to_correct(facts),
         )
     who = f"the name servers {names}" if len(silent) > 1 else f"the name server {names}"
-    says = f"{who} {answers}: each look-up of a .local name waits up to {wait_s} s for it"
+    says = f"{who} {answers}: each look-up of a .local name waits up to {wait_s} s"
     if wait_s < LONG_WAIT_S:
-        return warn(says, evidence, hint=_correct(facts))
+        return warn(says, evidence, hint=where_to_correct(facts))
     limits = f"resolv.conf: {conf.attempts} attempts of {conf.timeout_s} s"
-    return error(says, [*evidence, limits], fix=_hurry(facts, conf), hint=_correct(facts))
+    return error(says, [*evidence, limits], fix=_hurry(facts, conf), hint=where_to_correct(facts))
 
 
 @check(
@@ -176,7 +176,8 @@ def writer_of(facts: Facts) -> str:
     return next((name for word, name in _WRITERS.items() if word in place), "")
 
 
-def _correct(facts: Facts) -> str:
+def where_to_correct(facts: Facts) -> str:
+    """Say what to do about a name server that is of no use, and where."""
     writer = writer_of(facts)
     where = f"in the settings of {writer}, which writes resolv.conf" if writer else "in /etc/resolv.conf"
     return f"correct or remove it {where}, or repair the server"

@@ -149,8 +149,7 @@ def published_name(facts: Facts) -> Outcome:
         return error(
             f"another machine on the LAN has the name {kernel}, so this one is published as {published}",
             evidence,
-            hint="give each machine a name of its own: hostnamectl set-hostname NAME, "
-            "then restart avahi-daemon; if no other machine has it, the restart alone heals it",
+            hint=f"give one of the two another name, as root: {fixes.NEW_NAME}",
         )
     return warn(
         f"Avahi publishes the name {published}, but the host name is {kernel}",

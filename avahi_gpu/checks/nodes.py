@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+from avahi_gpu.checks import fixes
 from avahi_gpu.checks.names import is_alternative
 from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, warn
 from avahi_gpu.checks.peers import (
@@ -47,8 +48,8 @@ def unique_ids(facts: Facts) -> Outcome:
         return error(
             f"{join(sorted(n for names in shared.values() for n in names))} have the same machine id",
             [f"{id}: {', '.join(names)}" for id, names in sorted(shared.items())],
-            hint="on all but one, as root: rm /etc/machine-id && systemd-machine-id-setup, "
-            "then avahi-gpu setup (cloned disks share the id, and a DHCP server may give both one address)",
+            hint=f"on all but one, as root: {fixes.NEW_MACHINE_ID}; then restart it "
+            "(cloned disks share the id, and a DHCP server may give both one address)",
         )
     return ok() if owners else skip("no other node told its id")
 
@@ -141,8 +142,7 @@ def unique_names(facts: Facts) -> Outcome:
         return error(
             "; ".join(f"{join(sorted(who))} have the same host name {name}" for name, who in taken.items()),
             evidence,
-            hint="give each machine a host name of its own (hostnamectl set-hostname NAME) and restart its "
-            "avahi-daemon; avahi-gpu setup there makes it tell its new name",
+            hint=f"on all but one, as root: {fixes.NEW_NAME}",
         )
     counted = [p for p in renamed if is_alternative(p.calls_itself, _label(p.host))]
     if counted:

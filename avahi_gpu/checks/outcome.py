@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from avahi_gpu.errors import AS_ROOT
 from avahi_gpu.model import Facts, Fix, Verdict
 
 
@@ -52,4 +53,5 @@ def unknown(reason: str, *, hint: str = "") -> Outcome:
 def unread(facts: Facts, field: str, what: str) -> Outcome:
     """Say that ``what`` could not be read, and why; ``field`` is a prober's name."""
     why = facts.unread.get(field, "")
-    return unknown(f"{what} could not be read{f': {why}' if why else ''}")
+    hint = f"ask as root: {AS_ROOT} doctor" if why.startswith("only root") and not facts.is_root else ""
+    return unknown(f"{what} could not be read{f': {why}' if why else ''}", hint=hint)

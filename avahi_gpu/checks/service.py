@@ -116,7 +116,7 @@ def service_file_current(facts: Facts) -> Outcome:
     if content == wanted:
         return ok()
     return warn(
-        f"{SERVICE_FILE} is out of date: GPUs, driver, torch or cluster have changed since",
+        f"{SERVICE_FILE} is out of date: this machine has changed since it was written",
         _differences(content, wanted),
         fix=write_service_file(facts),
     )

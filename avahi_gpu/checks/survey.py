@@ -32,7 +32,7 @@ def survey_check(
 
 
 @survey_check("AG620", slug="nodes-asked", says="every listed node was asked", needs=())
-def nodesasked_nodes(view: ClusterView) -> Outcome:
+def nodes_asked(view: ClusterView) -> Outcome:
     """Each node has to offer its doctor for the time of the question; see survey/service.py."""
     others = [n for n in view.nodes if not n.own]
     silent = [n for n in others if not n.asked and n.silence != "key"]

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from avahi_gpu.checks.hosts_line import machine_of
-from avahi_gpu.checks.name_servers import DECIDING, PHRASES, dns_wait_s, local_is_claimed
+from avahi_gpu.checks.name_servers import (
+    ANSWERING,
+    DECIDING,
+    PHRASES,
+    dns_wait_s,
+    local_is_claimed,
+    where_to_correct,
+)
 from avahi_gpu.checks.outcome import Outcome, error, ok, skip, unread, warn
 from avahi_gpu.checks.peers import is_traced_stranger
 from avahi_gpu.checks.registry import check
@@ -57,15 +64,24 @@ def _judge(traces: list[Trace], facts: Facts) -> Outcome:
         return error(
             "; ".join(stories[t.name].says for t in lost),
             [line for t in lost for line in _lines(stories[t.name])],
-            hint="is the name spelled right, and is that machine switched on and in this LAN?"
-            if not any(t.avahi.addresses for t in lost)
-            else "see the way of the name above",
+            hint=_how_to_find(facts, lost),
         )
     dead = [t for t in traces if t.answers and all(there is False for _, there in t.answers)]
     if dead:
         says = "; ".join(stories[t.name].says for t in dead)
         return warn(says, [line for t in dead for line in _lines(stories[t.name])])
     return ok(*(stories[t.name].says for t in traces))
+
+
+def _how_to_find(facts: Facts, lost: list[Trace]) -> str:
+    if any(t.avahi.addresses for t in lost):
+        return "see the way of the name above"
+    servers = [s for s in facts.names.servers or () if not s.upstream]
+    if any(_is_local(t.name) for t in lost):
+        return "is the name spelled right, and is that machine switched on and in this LAN?"
+    if not any(s.says in ANSWERING for s in servers):
+        return f"no name server answers here: {where_to_correct(facts)}"
+    return "is the name spelled right? Names outside .local are for the name server or /etc/hosts to know"
 
 
 def _others(facts: Facts) -> list[Trace]:
@@ -155,7 +171,7 @@ def _about_local(facts: Facts) -> str:
     if not servers:
         return ""
     first = next((s for s in servers if s.says in DECIDING), servers[0])
-    return f"asked before, the name server {first.address} {PHRASES[first.says]}"
+    return f"it asked DNS about local first: {first.address} {PHRASES[first.says]}"
 
 
 def _why_dns(facts: Facts, answer: ModuleAnswer) -> str:

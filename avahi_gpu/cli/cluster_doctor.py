@@ -49,7 +49,7 @@ def survey_cluster(system: System, order: Order, asked: Round) -> Result:
     facts = with_view(restrict_peers(facts, order.peers), view)
     findings = judge(facts, order)
     show_matrix(view, order.out)
-    show_findings(findings, order.out, whole=order.verbose or bool(order.only))
+    show_findings(findings, order.out, whole=order.verbose or bool(order.only), is_root=facts.is_root)
     if asked.picture is not None:
         _draw(system, view, asked.picture)
         order.out.print(f"picture: {printable(asked.picture)}")

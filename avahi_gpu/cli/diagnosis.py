@@ -85,7 +85,7 @@ def diagnose(system: System, order: Order) -> Result:
     facts = doctor.read(None)
     findings = doctor.judge(facts)
     show_stories(stories_of(facts), order.out)
-    show_findings(findings, order.out, whole=order.verbose or bool(order.only))
+    show_findings(findings, order.out, whole=order.verbose or bool(order.only), is_root=facts.is_root)
     errors: tuple[AvahiGpuError, ...] = ()
     if order.fix:
         facts, findings, errors = doctor.mend(facts, findings)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from avahi_gpu.errors import AS_ROOT
 from avahi_gpu.model import Change, Finding, Fix, Verdict
 from avahi_gpu.render.text import printable
 
@@ -26,25 +28,43 @@ _STYLES: dict[Verdict, str] = {
     "error": "bold red",
 }
 _LIMIT = 400  # characters of one line that holds words from outside
+_INDENT = " " * 12
+_LEAST_ROOM = 20  # columns of a line on the narrowest terminal
 
 
 def show_findings(
-    findings: Sequence[Finding], console: Console, *, brief: bool = False, whole: bool = False
+    findings: Sequence[Finding],
+    console: Console,
+    *,
+    brief: bool = False,
+    whole: bool = False,
+    is_root: bool = True,
 ) -> None:
     """Print what was found, errors last, with evidence and advice below those that need a reader.
 
     What is fine is one line an area, since nobody reads sixty of them to find the one that is not; with
-    ``whole`` one line a finding. With ``brief`` only what needs a reader is shown. The last line is the
-    verdict on all of them.
+    ``whole`` one line a finding. With ``brief`` only what needs a reader is shown. What could not be told for
+    one reason is one line. The last line is the verdict on all of them. Whoever is not root is told to mend
+    by sudo.
     """
     folded = () if whole or brief else FOLDED
     if folded:
         _show_fine(findings, console)
     for verdict in ORDER:
+        if verdict in folded or (brief and verdict in CALM):
+            continue
+        alike: dict[object, list[Finding]] = {}
         for finding in findings:
-            if finding.verdict == verdict and verdict not in folded and not (brief and verdict in CALM):
-                _show(finding, console)
-    console.print(summarize(findings), style="bold")
+            if finding.verdict == verdict:
+                key = (
+                    (finding.says, finding.hint)
+                    if verdict == "unknown" and not finding.evidence
+                    else finding.id
+                )
+                alike.setdefault(key, []).append(finding)
+        for group in alike.values():
+            _show(group, console, is_root=is_root)
+    _tell(summarize(findings), console, indent="", style="bold")
 
 
 def summarize(findings: Iterable[Finding]) -> str:
@@ -131,24 +151,47 @@ def _show_fine(findings: Sequence[Finding], console: Console) -> None:
             console.print(f"{verdict:<7} {area:<8} {', '.join(words)}", style=_STYLES[verdict])
 
 
-def _show(finding: Finding, console: Console) -> None:
-    style = _STYLES[finding.verdict]
-    console.print(f"{finding.verdict:<7} {finding.id}  {printable(finding.says, _LIMIT)}", style=style)
+def _show(alike: Sequence[Finding], console: Console, *, is_root: bool) -> None:
+    """Print findings that differ in their ids alone."""
+    finding = alike[0]
+    head = f"{finding.verdict:<7} {', '.join(f.id for f in alike)}  "
+    _tell(finding.says, console, indent=head, style=_STYLES[finding.verdict])
     if finding.verdict in ("ok", "skip"):
         return
     for line in finding.evidence:
         _tell(line, console)
     if finding.hint:
         _tell(f"what to do: {finding.hint}", console)
-    if finding.fix:
-        for line in fix_commands(finding.fix):
-            _tell(f"to mend: {line}", console)
+    for line in _mending(finding.fix, is_root) if finding.fix else ():
+        _tell(line, console, to_copy=True)
     if finding.verdict in ("warn", "error"):
         _tell(f"more: avahi-gpu explain {finding.id}", console)
 
 
-def _tell(line: str, console: Console) -> None:
-    console.print(f"{'':12}{printable(line, _LIMIT)}", style="dim")
+def _mending(fix: Fix, is_root: bool) -> list[str]:
+    """Return what mends in lines: one command makes all changes, and what it runs is told below it."""
+    if not fix.changes:
+        return [f"to mend: {line}" for line in fix.commands]
+    program = "avahi-gpu" if is_root else AS_ROOT
+    runs = [f"this runs: {shlex.join(c.argv)}" for c in fix.changes if c.argv]
+    by_hand = [f"and by hand: {line}" for line in fix.commands]
+    return [f"to mend: {program} doctor --fix   # {fix.title}", *runs, *by_hand]
+
+
+def _tell(
+    line: str, console: Console, *, indent: str = _INDENT, style: str = "dim", to_copy: bool = False
+) -> None:
+    """Print a line behind ``indent``; on a terminal it goes on below its own beginning.
+
+    What is to be copied is left to the terminal, which does not make two commands of one.
+    """
+    text = printable(line, _LIMIT)
+    if console.is_terminal and not to_copy:
+        room = max(console.width - len(indent) - 1, _LEAST_ROOM)
+        text = f"\n{'':{len(indent)}}".join(
+            textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
+        )
+    console.print(f"{indent}{text}", style=style, soft_wrap=True)
 
 
 def _command(change: Change) -> str:

@@ -141,3 +141,12 @@ def test_a_daemon_that_was_just_started_is_not_stopped_for_a_restart() -> None:
 
     assert whole([other, stop]) == [other]
     assert whole([stop, start]) == [stop, start]
+
+
+def test_what_will_be_started_is_not_shown_as_restarted_too() -> None:
+    """Only when the daemon runs does a check see that something is not in force: the start has seen to it."""
+
+    def judge(facts: Facts) -> list[Finding]:
+        return [found(STOP, replace(START, title="start again"))] if facts.daemon.on_bus else [found(START)]
+
+    assert plan_all(bare_facts(), judge)[0] == [START]

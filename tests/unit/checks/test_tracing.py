@@ -141,6 +141,19 @@ def test_a_machine_that_is_off_is_a_warning_another_ones_name_an_error(healthy: 
     assert failing(lost) == {"AG119": "error"}
 
 
+def test_where_no_name_server_answers_the_advice_for_a_name_of_the_internet_is_to_correct_that(
+    healthy: Facts,
+) -> None:
+    trace = traced(step("dns", "unavail", "continue"), avahi=AvahiAnswer(False), name="example.com")
+    shut, works = (NameServer("192.0.2.1", says, 0.0) for says in ("closed", "nxdomain"))
+
+    def advice(server: NameServer) -> str:
+        return next(f.hint for f in run_checks(with_trace(healthy, trace, server)) if f.id == "AG119")
+
+    assert "/etc/resolv.conf" in advice(shut)
+    assert "spelled" in advice(works)
+
+
 def test_a_listed_node_and_a_bare_name_are_judged_with_the_nodes(healthy: Facts) -> None:
     bare = replace(NOBODY, asked="gpu-node-7")
     listed = replace(NOBODY, asked="gpu-node-2.local", name="gpu-node-2.local")

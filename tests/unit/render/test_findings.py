@@ -56,7 +56,7 @@ def test_what_is_fine_is_one_line_an_area_unless_all_is_asked_for() -> None:
 def test_commands_are_quoted_for_a_shell_and_outside_words_cannot_steer_the_terminal() -> None:
     lines = shown(ERROR)
 
-    assert any(line.endswith("to mend: avahi-daemon -D 'a b'") for line in lines)
+    assert any(line.endswith("this runs: avahi-daemon -D 'a b'") for line in lines)
     assert any("no owner\\x1b[2J" in line for line in lines)
     assert not any("\x1b" in line for line in lines)
 
@@ -97,3 +97,36 @@ def test_the_second_look_shows_what_needs_a_reader_and_judges_all() -> None:
     lines = stream.getvalue().splitlines()
     assert lines[0].split()[:2] == ["warn", "AG106"]
     assert lines[-1].startswith("1 warning (1 fine): ")
+
+
+def test_one_command_mends_and_whoever_is_not_root_is_told_to_use_sudo() -> None:
+    stream = io.StringIO()
+    show_findings([ERROR], Console(file=stream, width=200, soft_wrap=True), is_root=False)
+
+    assert [line.strip() for line in shown(ERROR) if "to mend" in line] == [
+        "to mend: avahi-gpu doctor --fix   # start it"
+    ]
+    assert 'to mend: sudo "$(command -v avahi-gpu)" doctor --fix   # start it' in stream.getvalue()
+
+
+def test_what_could_not_be_told_for_one_reason_is_one_line() -> None:
+    findings = [Finding(f"AG20{n}", "firewall", "network", "unknown", "only root can") for n in (4, 5)]
+    other = Finding("AG108", "dns", "names", "unknown", "nobody asked")
+
+    assert [line for line in shown(*findings, other) if line.startswith("unknown")] == [
+        "unknown AG204, AG205  only root can",
+        "unknown AG108  nobody asked",
+    ]
+
+
+def test_a_terminals_lines_go_on_below_their_own_beginning_and_commands_stay_whole() -> None:
+    stream = io.StringIO()
+    long = Fix("start it " * 9, ERROR.fix.changes if ERROR.fix else ())
+    finding = Finding("AG304", "a", "host", "error", "word " * 30, ("proof " * 20,), long, "hint " * 20)
+    show_findings([finding], Console(file=stream, width=60, force_terminal=True, color_system=None))
+
+    lines = stream.getvalue().splitlines()
+    told = [line for line in lines if "to mend" not in line and not line.startswith("1 error")]
+    assert all(len(line) < 60 for line in told) and len(told) > 8
+    assert all(line.startswith(("error ", "            ")) for line in told if "word" not in line)
+    assert sum("start it start it" in line for line in lines) == 1
