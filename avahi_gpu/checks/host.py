@@ -14,6 +14,7 @@ from avahi_gpu.model import Facts, Fix
 RUNNING = 2
 CLAIMING = (1, 3)
 STATES = {0: "invalid", 1: "registering", 2: "running", 3: "collision", 4: "failure"}
+BUS_ADDRESS = "DBUS_SYSTEM_BUS_ADDRESS"
 NO_PACKAGE_MANAGER = "install it by hand: no package manager that avahi-gpu knows is on this machine"
 
 
@@ -38,6 +39,12 @@ def system_bus(facts: Facts) -> Outcome:
             evidence,
             hint="run it outside of the rootless container, or map the user to itself: podman run "
             "--userns=keep-id",
+        )
+    if facts.avahi.bus_address:
+        return error(
+            f"{BUS_ADDRESS} sends programs to a system bus that does not answer",
+            [f"{BUS_ADDRESS}={facts.avahi.bus_address}", *evidence],
+            hint=f"unset {BUS_ADDRESS}: without it the bus is looked for in its usual place",
         )
     if facts.packages.get("dbus") is False:
         return error(
@@ -117,7 +124,34 @@ def _not_on_bus(facts: Facts) -> Outcome:
             fix=fixes.restart_avahi(facts),
             hint="it was started before the bus, or on another bus",
         )
-    return error("avahi-daemon does not run", [*evidence, *_why_not(facts)], fix=fixes.start_avahi(facts))
+    return _cannot_start(facts, evidence) or error(
+        "avahi-daemon does not run", [*evidence, *_why_not(facts)], fix=fixes.start_avahi(facts)
+    )
+
+
+def _cannot_start(facts: Facts, evidence: list[str]) -> Outcome | None:
+    """Return what would end every start at once, None where nothing is known to."""
+    start = facts.avahi.start
+    if start is None or facts.avahi.processes:
+        return None
+    missing = [word for word, there in (("user", start.user), ("group", start.group)) if not there]
+    if missing:
+        return error(
+            f"avahi-daemon cannot start: its {' and its '.join(missing)} avahi is missing",
+            evidence,
+            hint="install the package of avahi-daemon again, which makes them; or: useradd --system "
+            "--user-group --no-create-home --shell /usr/sbin/nologin avahi",
+        )
+    if start.pid_file is not None:
+        path = start.pid_file.path
+        remove = fixes.write_file("remove the old pid file of avahi-daemon", start.pid_file, None)
+        begin = fixes.start_avahi(facts)
+        return error(
+            "avahi-daemon cannot start: an old pid file makes it believe that it runs already",
+            [*evidence, f"{path} names process {start.holder}, which is {start.program}"],
+            fix=Fix("remove the old pid file and start avahi-daemon", (remove, *begin.changes)),
+        )
+    return None
 
 
 def _describe_process(facts: Facts) -> str:

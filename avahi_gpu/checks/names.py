@@ -48,7 +48,7 @@ def hosts_loopback(facts: Facts) -> Outcome:
     area="names",
     says="glibc resolves this machine's .local name to a LAN address",
     needs=("AG102", "AG104", "AG203", "AG304", "AG305", "AG309", "AG323"),
-    follows=("AG109", "AG110", "AG114", "AG116", "AG120"),
+    follows=("AG109", "AG110", "AG114", "AG116", "AG120", "AG313"),
 )
 def own_name_resolves(facts: Facts) -> Outcome:
     """The way of ssh, ping and every program that knows nothing of Avahi."""

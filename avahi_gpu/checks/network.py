@@ -25,12 +25,12 @@ def usable_interfaces(facts: Facts) -> list[Interface]:
     return [i for i in _lan(facts) if i.up and i.running and i.multicast and _has_address(i)]
 
 
-@check("AG200", slug="loopback", area="network", says="the loopback interface is up")
+@check("AG200", slug="loopback", area="network", says="this machine reaches itself over loopback")
 def loopback(facts: Facts) -> Outcome:
     """127.0.0.1 leads nowhere without: local name servers, torch's own store, the programs of a desktop."""
     own = [i for i in facts.interfaces if i.link == "loopback"]
     if not facts.interfaces or any(i.up for i in own):
-        return ok()
+        return _silent_loopback(facts) if facts.network.loopback is False else ok()
     name = own[0].name if own else "lo"
     switch = ("ip", "link", "set", name)
     up = fixes.command(f"set {name} up", (*switch, "up"), undo=(*switch, "down"), until_boot=True)
@@ -38,6 +38,15 @@ def loopback(facts: Facts) -> Outcome:
         "the loopback interface is down: this machine cannot talk to itself",
         [f"{name}: is down" if own else "there is none"],
         fix=Fix(up.title, (up,)) if own else None,
+    )
+
+
+def _silent_loopback(facts: Facts) -> Outcome:
+    return error(
+        "this machine cannot talk to itself: connections over 127.0.0.1 do not come to be",
+        ["a connection to a port of its own on 127.0.0.1 was dropped or refused"],
+        hint="a firewall on this machine stops them (nft list ruleset, iptables -L -v): let lo pass first, "
+        "as in: nft insert rule inet TABLE CHAIN iif lo accept; or 127.0.0.1 was taken from lo",
     )
 
 

@@ -83,6 +83,11 @@ def shared_memory(facts: Facts) -> Outcome:
     hint = "in a container: docker run --shm-size=8g, or --ipc=host; else mount a tmpfs at /dev/shm"
     if found.size_mib is None:
         return error("there is no /dev/shm, and torch's data loaders need it", hint=hint)
+    if not found.writable:
+        return error(
+            f"nothing can be written to {SHM}, and torch's data loaders and NCCL need that",
+            hint=f"it is mounted read-only or its mode is wrong: mount -o remount,rw,mode=1777 {SHM}",
+        )
     if found.size_mib <= SHM_LEAST_MIB:
         says = f"{SHM} holds {found.size_mib} MiB only: data loaders and NCCL may end with a bus error"
         return warn(says, hint=hint)

@@ -93,10 +93,9 @@ def _split(variable: str, text: str) -> Endpoint:
 
 
 def _join(variable: str, host: str, port: str) -> Endpoint:
-    host = host.strip()
     number = int(port) if re.fullmatch(r"\d{1,5}", port.strip()) and int(port) <= 65535 else None
     malformed = ""
-    if not host:
+    if not host.strip():
         malformed = "there is no host"
     elif "://" in host or "/" in host or re.search(r"\s", host):
         malformed = f"{host!r} is not a host"

@@ -16,6 +16,7 @@ from avahi_gpu.errors import AvahiGpuError
 from avahi_gpu.host import (
     avahi_log,
     avahi_process,
+    avahi_start,
     avahi_unit,
     bus_policy,
     daemons,
@@ -23,6 +24,7 @@ from avahi_gpu.host import (
     hearing,
     kernel_net,
     launcher_files,
+    loopback,
     mdns_sockets,
     name_caches,
     name_servers,
@@ -101,6 +103,7 @@ PROBERS: dict[str, Prober] = {
     "network.firewall": Prober(firewall.read, firewall.LIST_S + 1.0),
     "network.hearing": Prober(hearing.read, hearing.WITHIN_S),
     "network.kernel": Prober(kernel_net.read, FILES_S),
+    "network.loopback": Prober(loopback.read, loopback.WITHIN_S),
     "network.resolved_mdns": Prober(resolved.read, resolved.ASK_S + 0.5),
     "network.mdns_sockets": Prober(mdns_sockets.read, FILES_S),
     "avahi.processes": Prober(avahi_process.read, FILES_S, setup=True),
@@ -110,6 +113,9 @@ PROBERS: dict[str, Prober] = {
     "avahi.socket": Prober(avahi_process.read_socket, FILES_S),
     "avahi.own": Prober(own_records.read, AVAHI_S),
     "avahi.log": Prober(avahi_log.read, AVAHI_S),
+    "avahi.start": Prober(avahi_start.read, AVAHI_S),
+    "avahi.static_hosts": Prober(avahi_start.read_static_hosts, FILES_S),
+    "avahi.bus_address": Prober(avahi_start.read_bus_address, FILES_S, setup=True),
     "avahi.bus_refuses": Prober(bus_policy.read, AVAHI_S),
     "avahi.unit": Prober(avahi_unit.read, SYSTEMD_S, setup=True),
 }

@@ -160,7 +160,8 @@ def _read_shared_memory() -> SharedMemory:
         found = os.statvfs(SHM)
     except OSError:
         return SharedMemory(None)
-    return SharedMemory(found.f_blocks * found.f_frsize // MIB, found.f_bavail * found.f_frsize // MIB)
+    size, free = found.f_blocks * found.f_frsize // MIB, found.f_bavail * found.f_frsize // MIB
+    return SharedMemory(size, free, os.access(SHM, os.W_OK | os.X_OK))
 
 
 def _text(system: System, path: str) -> str:

@@ -13,6 +13,7 @@ from avahi_gpu.model.daemon import (
     DaemonProcess,
     OwnRecords,
     ServiceFile,
+    StartGround,
     UnitState,
 )
 from avahi_gpu.model.findings import (
@@ -160,6 +161,7 @@ __all__ = [
     "SharedMemory",
     "Silence",
     "Source",
+    "StartGround",
     "Status",
     "Step",
     "Story",

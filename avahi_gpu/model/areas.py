@@ -46,4 +46,5 @@ class NetworkFacts:
     resolved_mdns: ResolvedMdns | None = None
     firewall: Firewall | None = None
     kernel: KernelNet | None = None
+    loopback: bool | None = None  # a connection to 127.0.0.1 comes to be
     hearing: tuple[Ear, ...] | None = None  # () where there is nobody to ask

@@ -70,6 +70,17 @@ class OwnRecords:
 
 
 @dataclass(frozen=True)
+class StartGround:
+    """What avahi-daemon would find if it were started. ``pid_file``: one that names another program."""
+
+    user: bool = True  # the one that it runs as
+    group: bool = True
+    pid_file: FileState | None = None
+    holder: int | None = None  # the process that it names
+    program: str = ""  # and what that is
+
+
+@dataclass(frozen=True)
 class DaemonFacts:
     """avahi-daemon: its log, its service files, what it really publishes and on which interfaces."""
 
@@ -81,4 +92,7 @@ class DaemonFacts:
     socket: FileState | None = None  # the one that nss-mdns asks; it has a mode and no content
     own: OwnRecords | None = None
     log: tuple[str, ...] | None = None  # the daemon's last lines; None: no log is kept here
+    start: StartGround | None = None
+    static_hosts: FileState | None = None  # /etc/avahi/hosts
+    bus_address: str | None = None  # DBUS_SYSTEM_BUS_ADDRESS of our environment
     bus_refuses: str | None = None  # the bus's file that refuses Avahi its name; '' none does

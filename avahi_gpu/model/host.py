@@ -113,6 +113,7 @@ class SharedMemory:
 
     size_mib: int | None
     free_mib: int = 0
+    writable: bool = True  # for this user
 
 
 @dataclass(frozen=True)

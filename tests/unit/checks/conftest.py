@@ -39,6 +39,7 @@ from avahi_gpu.model import (
     Service,
     ServiceFile,
     SharedMemory,
+    StartGround,
     Surroundings,
     UnitState,
     Versions,
@@ -161,6 +162,7 @@ def healthy() -> Facts:
                 MdnsSocket(6, "::", 101, 105, 77, "avahi-daemon"),
             ),
             kernel=KernelNet((WayBack("eth0", "10.77.0.254", "10.77.0.1", strict=True),), 20),
+            loopback=True,
             resolved_mdns=ResolvedMdns("no"),
             hearing=(
                 Ear(
@@ -207,6 +209,9 @@ def healthy() -> Facts:
                 (Announcement(2, 4, "gpu-node-1", "_torch._tcp"),), ("_torch._tcp",), "10.77.0.1", 2
             ),
             log=("Server startup complete.",),
+            start=StartGround(),
+            static_hosts=FileState("/etc/avahi/hosts", None),
+            bus_address="",
             bus_refuses="",
         ),
     )

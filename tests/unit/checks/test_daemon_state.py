@@ -7,9 +7,19 @@ from dataclasses import replace
 import pytest
 
 from avahi_gpu.checks.daemon_state import config_in_force, known_version, log_is_quiet, own_name_on_lan
-from avahi_gpu.checks.host import avahi_running
+from avahi_gpu.checks.host import avahi_running, system_bus
 from avahi_gpu.checks.registry import run_checks
-from avahi_gpu.model import Address, DaemonProcess, Facts, Interface, Lookup, OwnRecords, UnitState
+from avahi_gpu.model import (
+    Address,
+    DaemonProcess,
+    Facts,
+    FileState,
+    Interface,
+    Lookup,
+    OwnRecords,
+    StartGround,
+    UnitState,
+)
 
 PATH = "/etc/avahi/avahi-daemon.conf"
 
@@ -234,3 +244,38 @@ def test_a_file_of_nixos_is_not_edited_and_its_option_is_named(healthy: Facts) -
     (found,) = [f for f in run_checks(replace(healthy, avahi_conf=conf)) if f.id == "AG305"]
 
     assert found.fix is None and "services.avahi.publish.enable" in found.hint
+
+
+# --- what keeps a daemon from starting -------------------------------------------------------------------
+
+
+def test_a_pid_file_of_another_program_is_removed_before_the_start(healthy: Facts) -> None:
+    file = FileState("/run/avahi-daemon/pid", b"8\n", mode=0o644, uid=0, gid=0)
+    facts = with_avahi(stopped(healthy), start=StartGround(pid_file=file, holder=8, program="nginx"))
+
+    found = avahi_running(facts)
+
+    assert failing(facts) == {"AG304": "error"}
+    assert found.evidence[-1] == "/run/avahi-daemon/pid names process 8, which is nginx"
+    assert found.fix is not None
+    remove, start = found.fix.changes
+    assert (remove.path, remove.content) == (file.path, None) and start.argv[:2] == ("systemctl", "enable")
+
+
+def test_a_missing_user_is_named_and_no_start_is_offered(healthy: Facts) -> None:
+    facts = with_avahi(stopped(healthy), start=StartGround(user=False, group=False))
+
+    found = avahi_running(facts)
+
+    assert "its user and its group avahi is missing" in found.says and found.fix is None
+    assert "useradd" in found.hint
+
+
+def test_a_variable_that_leads_to_no_bus_is_blamed_and_the_bus_not_started(healthy: Facts) -> None:
+    daemon = replace(healthy.daemon, bus_reachable=False, bus_error="No such file or directory", on_bus=False)
+    facts = with_avahi(replace(healthy, daemon=daemon), bus_address="unix:path=/host/bus")
+
+    found = system_bus(facts)
+
+    assert found.says.startswith("DBUS_SYSTEM_BUS_ADDRESS") and found.fix is None
+    assert found.evidence[0] == "DBUS_SYSTEM_BUS_ADDRESS=unix:path=/host/bus"
