@@ -132,9 +132,13 @@ def fix_hosts_line(facts: Facts, repair: nsswitch.Repair) -> Fix | None:
     return Fix(title, (change,))
 
 
-def _quoted(facts: Facts, repair: nsswitch.Repair) -> list[str]:
-    """Return the line that is spoken of with its place."""
+def quote_line(facts: Facts, number: int | None) -> list[str]:
+    """Return that line of nsswitch.conf with its place; [] where there is none."""
     lines = nsswitch.decode(facts.nsswitch.content or b"").split("\n")
-    if repair.line is None or repair.line > len(lines):
+    if not number or number > len(lines):
         return []
-    return [f"{facts.nsswitch.path}:{repair.line}: {' '.join(lines[repair.line - 1].split())}"]
+    return [f"{facts.nsswitch.path}:{number}: {' '.join(lines[number - 1].split())}"]
+
+
+def _quoted(facts: Facts, repair: nsswitch.Repair) -> list[str]:
+    return quote_line(facts, repair.line)

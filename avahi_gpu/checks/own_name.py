@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from avahi_gpu.checks.hosts_line import fix_hosts_line, machine_of, quote_line
 from avahi_gpu.checks.names import is_alternative
 from avahi_gpu.checks.network import usable_interfaces
 from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unknown, unread, warn
 from avahi_gpu.checks.registry import check
 from avahi_gpu.checks.surroundings import is_container
-from avahi_gpu.files import etc_hosts, etc_hosts_edit
+from avahi_gpu.files import etc_hosts, etc_hosts_edit, nsswitch_files
 from avahi_gpu.files.etc_hosts import HostEntry
 from avahi_gpu.model import Change, Facts, Fix, PinnedName
 
@@ -39,6 +40,14 @@ def own_name_known(facts: Facts) -> Outcome:
         return skip(f"another machine has the name {facts.hostname}, so this one needs another (AG107)")
     if etc_hosts_edit.is_localhost(facts.hostname):
         return info(f"{facts.hostname} does not resolve, and is no name of this machine's own")
+    if _own_entries(facts) and (unasked := nsswitch_files.find_unasked(facts.nsswitch.content)):
+        repair = nsswitch_files.ask_files(facts.nsswitch.content, machine_of(facts))
+        return error(
+            f"glibc does not take this machine's own host name from {etc_hosts.PATH}: {unasked.says}",
+            [*quote_line(facts, unasked.line), *_in_file(facts)],
+            fix=fix_hosts_line(facts, repair),
+            hint=repair.hint or "put files first on the hosts line",
+        )
     hint = "torchrun ends with `Name or service not known`; a line in /etc/hosts, or the module "
     hint += f"nss-myhostname (package libnss-myhostname), answers for the own name{_caveat(facts)}"
     return error(
