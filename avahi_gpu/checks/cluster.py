@@ -172,6 +172,8 @@ def peers_on_link(facts: Facts) -> Outcome:
             hint="something carries mDNS between the subnets; a job's traffic goes through the router",
         )
     hint = "give all nodes addresses in one subnet; one of them may have a stale static address"
+    if len(lost) == len(peers) > 1:
+        hint = "all other nodes are elsewhere, so this machine's own address is probably the wrong one"
     if any((p.address or "").startswith(SELF_ASSIGNED) for p in lost):
         hint = "an address 169.254.… is what a machine takes that got none by DHCP: look at its DHCP client"
     return error(f"the address of {names_of(lost)} is in none of this machine's subnets", evidence, hint=hint)
@@ -192,9 +194,17 @@ def peers_routable(facts: Facts) -> Outcome:
     bare = [p for p in peers if has_link_local_only(p)]
     if not bare:
         return ok()
+    places = [f"{p.name}: {p.address} on {p.interface}" for p in bare]
+    if all(p.alive is False for p in bare):
+        return error(
+            f"nobody answers at all that Avahi knows of {names_of(bare)}, an IPv6 link-local address",
+            places,
+            hint="look whether the machine is on, and run avahi-gpu doctor there: Avahi remembers an address "
+            "for two minutes",
+        )
     return error(
         f"{names_of(bare)} {verb(bare, 'has', 'have')} no address but IPv6 link-local",
-        [f"{p.name}: {p.address} on {p.interface}" for p in bare],
+        places,
         hint="give the machine an IPv4 address, or a global or ULA IPv6 one: its DHCP may have failed, "
         "or use-ipv4=no is set in its avahi-daemon.conf",
     )

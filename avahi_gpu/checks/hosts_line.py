@@ -11,6 +11,9 @@ from avahi_gpu.model import Change, Facts, Fix
 
 WANTED_MODULE = "mdns4_minimal"
 IPV6 = 6
+LOOKS_LIKE = (
+    0.8  # of difflib: a letter or two of mdns4_minimal; and what is mistyped begins rightly: dns is none
+)
 MUSL = frozenset({"alpine", "chimera", "openwrt"})  # their C library has no name service switch
 
 
@@ -77,6 +80,7 @@ def mdns_before_dns(facts: Facts) -> Outcome:
     if repair.verdict == "works":
         return info(f"the hosts line asks mDNS before DNS, though not by the book: {repair.says}", quoted)
     says = f"the hosts line does not ask mDNS before DNS: {repair.says}"
+    quoted += _mistyped(facts)
     if repair.wanted:
         return error(says, quoted, fix=fix_hosts_line(facts, repair))
     hint = repair.hint or "put mdns4_minimal [NOTFOUND=return] before dns by hand if you want .local names"
@@ -130,6 +134,18 @@ def fix_hosts_line(facts: Facts, repair: nsswitch.Repair) -> Fix | None:
     mode = 0o644 if state.mode is None else state.mode
     change = Change("file", title, state.path, repair.content, mode, before=state.content)
     return Fix(title, (change,))
+
+
+def _mistyped(facts: Facts) -> list[str]:
+    """Name words on the hosts line that are no module here, and look like one for mDNS."""
+    from difflib import get_close_matches  # seldom wanted
+
+    found = []
+    for name in nsswitch.modules(nsswitch.decode(facts.nsswitch.content or b"")):
+        near = get_close_matches(name, sorted(MDNS), n=1, cutoff=LOOKS_LIKE) if name[0] == "m" else []
+        if near and name not in MDNS and not facts.nss_modules.get(name):
+            found.append(f"{name} is no module; {near[0]} may be meant")
+    return found
 
 
 def quote_line(facts: Facts, number: int | None) -> list[str]:

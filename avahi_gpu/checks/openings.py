@@ -13,7 +13,6 @@ PORTS = (1024, 65535)  # what programs listen on that are no services of the sys
 COMMENT = "avahi-gpu"
 HINT_MDNS = "let UDP port 5353 to and from 224.0.0.251 (ff02::fb over IPv6) pass"
 HINT_TCP = f"let TCP ports {PORTS[0]} to {PORTS[1]} from and to the LAN's subnet pass"
-AT_BOOT = "it lasts until the next boot: put it into the firewall's own files too"
 QUESTION_MDNS = "Open the firewall for mDNS, UDP port 5353?"
 QUESTION_TCP = "Open the firewall's TCP ports from 1024 on for the LAN's subnet {lan}?"
 
@@ -140,7 +139,7 @@ def _ufw(what: str, way: str, words: tuple[str, ...], before: bool, question: st
 
 def _insert(place: Place, what: str, rule: tuple[str, ...], question: str) -> Change:
     """Put a rule at the head of the chain that drops: it lets through, and all others stay as they are."""
-    title = f"let {what} through {place.table} {place.chain} ({AT_BOOT})"
+    title = f"let {what} through {place.table} {place.chain}"
     if place.tool == "nft":
         return fixes.command(
             title,

@@ -39,7 +39,7 @@ def service_file_there(facts: Facts) -> Outcome:
             f"{SERVICE_FILE} is missing, so no peer sees this machine",
             _misnamed(facts),
             fix=write_service_file(facts),
-            hint=facts.wanted_service_error,
+            hint=facts.wanted_service_error or "avahi-gpu setup makes a node of a machine, all of it at once",
         )
     if state.error == NOT_A_FILE:
         return error(

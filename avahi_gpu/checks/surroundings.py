@@ -46,11 +46,14 @@ def surroundings(facts: Facts) -> Outcome:
         )
     if found.wsl:
         return info(f"this is WSL2, network: {found.wsl}")
+    if is_container(facts) and facts.avahi.processes:
+        return info(f"this is a container ({found.container}) with an avahi-daemon of its own")
     if is_container(facts):
+        borrows = "" if facts.daemon.installed else ": it borrows the host's Avahi"
         return info(
-            f"this is a container ({found.container}): it borrows the host's Avahi",
+            f"this is a container ({found.container}){borrows}",
             [] if found.avahi_socket else ["there is no /run/avahi-daemon/socket: glibc cannot ask Avahi"],
-            hint=FOR_CONTAINERS,
+            hint=f"to borrow the host's Avahi: {FOR_CONTAINERS}",
         )
     return ok(*([found.container] if found.container else []))
 

@@ -36,7 +36,10 @@ def nodes_asked(view: ClusterView) -> Outcome:
     """Each node has to offer its doctor for the time of the question; see survey/service.py."""
     others = [n for n in view.nodes if not n.own]
     silent = [n for n in others if not n.asked and n.silence != "key"]
-    hint = f"on each of them run `{SERVE}`, and here `avahi-gpu doctor --cluster` meanwhile"
+    where = "there" if len(silent) == 1 else "on each of them"
+    hint = f"{where} run `{SERVE}`, and here `avahi-gpu doctor --cluster` meanwhile"
+    if silent and all(n.silence == "unreached" and n.host for n in silent):
+        hint = "a firewall there or on the way keeps us from its doctor: run `avahi-gpu doctor` there"
     if not others:
         why = (
             f"no other node could be looked for: {view.trouble}" if view.trouble else "no other node is known"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from datetime import datetime, timezone
 from typing import Annotated
 
 import typer
@@ -48,7 +49,7 @@ def undo(system: System, *, last: bool, yes: bool, as_json: bool) -> Result:
         unwinding = journal.plan_undo(system, last=last)
         changes = [step.change for step in unwinding.steps]
         if last and "" not in unwinding.runs:
-            out.print(f"The last run was: {printable(', '.join(unwinding.runs))}")
+            out.print(f"The last run was: {printable(', '.join(map(name_run, unwinding.runs)))}")
         if changes:
             demand_consent(yes=yes, as_json=as_json, command="undo --last" if last else "undo")
             out.print("This is taken back:")
@@ -86,6 +87,15 @@ def undo(system: System, *, last: bool, yes: bool, as_json: bool) -> Result:
         ExitCode.FAILED if done.failed else ExitCode.FINE,
         done.failed,
     )
+
+
+def name_run(run: str) -> str:
+    """Return the command and the second of a run, which the journal names by the microsecond."""
+    command, _, when = run.rpartition(" ")
+    try:
+        return f"{command} {datetime.fromisoformat(when).astimezone(timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
+    except ValueError:
+        return run
 
 
 def describe_rest(records: tuple[CommandRecord, ...]) -> list[str]:

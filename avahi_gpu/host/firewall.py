@@ -42,7 +42,7 @@ async def read(ground: Ground) -> Firewall:
 def read_firewall(system: System, interfaces: Iterable[Interface]) -> Firewall:
     """Do what ``read`` says, blocking."""
     if not system.is_root:
-        raise Unreadable("only root can read the firewall's rules")
+        raise Unreadable("only root can read them")
     tables = read_tables(system)
     high = parse_port_range((system.read(PORT_RANGE).content or b"").decode("ascii", "replace"))
     lan = lan_interfaces(interfaces)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 LINE_LIMIT = 2000  # characters of one line of a file: what is longer is no configuration
+UNTIL_BOOT = "this lasts until the next boot, unless you put it into the system's own files too"
 _STYLES = {"+++": "bold", "---": "bold", "+": "green", "-": "red", "@@": "cyan", "\\": "dim"}
 
 
@@ -21,6 +22,8 @@ def show_changes(console: Console, changes: Iterable[Change], *, with_diffs: boo
     """Print one line for each change, its command line where it is one; with diffs, those and the undo."""
     for change in changes:
         console.print(f"  {describe_line(change)}", soft_wrap=True)
+        if change.until_boot:
+            console.print(f"    {UNTIL_BOOT}", soft_wrap=True)
         if with_diffs:
             show_diff(console, change)
             if change.undo:

@@ -236,6 +236,15 @@ def test_link_local_addresses_alone_are_of_no_use(healthy: Facts) -> None:
     assert errors(facts) == ["AG608"]
 
 
+def test_a_remembered_link_local_address_at_which_nobody_answers_is_no_word_on_the_nodes_addresses(
+    healthy: Facts,
+) -> None:
+    facts = broken_peer(healthy, address="fe80::3", glibc=None, alive=False)
+
+    assert errors(facts) == ["AG608"]
+    assert "nobody answers" in cluster_findings(facts)["AG608"].says
+
+
 def test_peers_nobody_looked_for_are_unknown_and_the_rest_is_skipped(healthy: Facts) -> None:
     found = cluster_findings(replace(healthy, peers=None))
 

@@ -161,3 +161,16 @@ def test_a_lan_with_both_families_or_none_is_left_alone(healthy: Facts) -> None:
 
     assert mdns_family(replace(healthy, interfaces=(loopback, both))).verdict == "ok"
     assert mdns_family(replace(healthy, interfaces=(loopback,))).verdict == "ok"
+
+
+@pytest.mark.parametrize(
+    ("hosts", "told"),
+    [
+        ("hosts: files mdns4_minmal [NOTFOUND=return] dns", ["mdns4_minmal is no module; mdns4_minimal"]),
+        ("hosts: files myhostname mymachines dns", []),
+    ],
+)
+def test_a_mistyped_module_is_named(hosts: str, told: list[str], healthy: Facts) -> None:
+    (found,) = errors(with_hosts(healthy, hosts))
+
+    assert [e.split(" may be")[0] for e in found.evidence if "is no module" in e] == told

@@ -16,7 +16,7 @@ from avahi_gpu.checks.gpu import (
 )
 from avahi_gpu.checks.host import avahi_installed, system_bus
 from avahi_gpu.checks.surroundings import clock, shared_memory, surroundings
-from avahi_gpu.model import Address, Clock, Facts, Gpu, GpuDevices, SharedMemory, Surroundings
+from avahi_gpu.model import Address, Clock, DaemonProcess, Facts, Gpu, GpuDevices, SharedMemory, Surroundings
 
 
 def on(facts: Facts, **host: object) -> Facts:
@@ -164,3 +164,14 @@ def test_another_c_library_and_a_sandbox_are_told_of(healthy: Facts) -> None:
     assert python_and_names(on(healthy, surroundings=Surroundings())).verdict == "info"
     assert python_and_names(inside(healthy, python="snap")).verdict == "info"
     assert python_and_names(inside(healthy, python="conda")).verdict == "ok"
+
+
+def test_a_container_borrows_an_avahi_unless_it_has_one(healthy: Facts) -> None:
+    bare = replace(healthy, avahi=replace(healthy.avahi, processes=()), init="other")
+    without = replace(bare, daemon=replace(bare.daemon, installed=False))
+    own = replace(bare, avahi=replace(bare.avahi, processes=(DaemonProcess(9, "S", 104, 0.0),)))
+
+    said = [surroundings(inside(facts, container="docker")).says for facts in (without, bare, own)]
+
+    assert ["borrows" in s for s in said] == [True, False, False]
+    assert "of its own" in said[2]

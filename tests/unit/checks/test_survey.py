@@ -126,3 +126,14 @@ def test_in_a_lan_without_ipv4_a_module_that_finds_nobody_is_a_warning(healthy: 
     view = with_way(view, "n2", "n3", lambda p: replace(p, glibc=NO))
 
     assert bad(judge(healthy, view)) == {"AG624": "warn"}
+
+
+def test_a_doctor_that_is_announced_and_cannot_be_reached_needs_no_second_start(healthy: Facts) -> None:
+    view = without_doctor(view_of(), "n3")
+    (node_3,) = [n for n in view.nodes if n.name == "n3"]
+    unreached = replace(node_3, silence="unreached", host="n3.local")
+    view = replace(view, nodes=tuple(unreached if n is node_3 else n for n in view.nodes))
+
+    hint = judge(healthy, view)["AG620"].hint
+
+    assert "firewall" in hint and "--serve" not in hint
