@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
 from avahi_gpu.avahi.bus import Avahi
@@ -13,6 +13,8 @@ from avahi_gpu.model import DOMAIN, Announcement, OwnRecords
 
 OWN_NAME_S = 1.5  # it comes from the daemon's memory in a millisecond, or after five seconds not at all
 QUIET_S = 0.05  # own services come together
+CLAIM_S = 1.5  # claiming the name on a card that has just come takes 0.8 s; the rest is for a busy machine
+CLAIM_AGAIN_S = 0.4
 
 
 async def read_own(
@@ -22,16 +24,32 @@ async def read_own(
     within_s: float,
     *,
     with_ipv4: bool,
+    lan: Collection[int] = (),
 ) -> OwnRecords:
     """Ask for this host's own records.
 
     ``types`` are browsed until every one of ``expected`` (instance name, type) was seen, ``within_s`` at
-    most. ``with_ipv4``: this host has such an address to be told. Raises what ``Avahi.call`` does.
+    most. ``with_ipv4``: this host has such an address to be told. ``lan``: the indexes of the interfaces one
+    of which is expected to be told; it is asked again where another one is. Raises what ``Avahi.call`` does.
     """
     address, found = await asyncio.gather(
-        _own_address(avahi, with_ipv4=with_ipv4), _own_services(avahi, types, set(expected), within_s)
+        _settled_address(avahi, lan, with_ipv4=with_ipv4),
+        _own_services(avahi, types, set(expected), within_s),
     )
     return OwnRecords(tuple(found), tuple(types), *address)
+
+
+async def _settled_address(
+    avahi: Avahi, lan: Collection[int], *, with_ipv4: bool
+) -> tuple[str | None, int | None]:
+    """Return the own address; until the name is claimed on the LAN's card another one's is told."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + CLAIM_S
+    while True:
+        address, interface = await _own_address(avahi, with_ipv4=with_ipv4)
+        if not lan or interface in lan or loop.time() > end:
+            return address, interface
+        await asyncio.sleep(CLAIM_AGAIN_S)
 
 
 async def _own_address(avahi: Avahi, *, with_ipv4: bool) -> tuple[str | None, int | None]:

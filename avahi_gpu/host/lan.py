@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from avahi_gpu.avahi.browse import RELIABLE_S, RESOLVE_GRACE_S, Browser, Listing
 from avahi_gpu.avahi.bus import Avahi, connect
 from avahi_gpu.avahi.names import ANY, CLASS_IN, SERVER_REGISTERING, TYPE_PTR, avahi_missing
+from avahi_gpu.avahi.own import CLAIM_AGAIN_S, CLAIM_S
 from avahi_gpu.errors import BusError, BusUnavailable
 from avahi_gpu.files import txt
 from avahi_gpu.host import net, nss
@@ -112,7 +113,9 @@ async def _read_services(
     wanted: Sequence[str],
 ) -> None:
     async def look_up() -> None:
-        lan.own_name = await aside(nss.lookup, system, f"{lan.daemon.host_name}.{lan.daemon.domain}")
+        lan.own_name = await _look_up_own_name(
+            system, f"{lan.daemon.host_name}.{lan.daemon.domain}", net.real_interfaces(interfaces)
+        )
 
     async def list_nodes() -> None:
         prefer = [i.index for i in net.lan_interfaces(tuple(interfaces))]
@@ -135,6 +138,21 @@ async def _read_services(
             )
 
     await asyncio.gather(look_up(), list_nodes())
+
+
+async def _look_up_own_name(system: System, name: str, lan: Sequence[Interface]) -> Lookup:
+    """Look the own name up until it is an address of the LAN, ``CLAIM_S`` at most.
+
+    On a card that has just come the daemon claims the name first, and tells another card's address meanwhile.
+    """
+    wanted = {a.ip for i in lan for a in i.addresses}
+    loop = asyncio.get_running_loop()
+    end = loop.time() + CLAIM_S
+    while True:
+        told = await aside(nss.lookup, system, name)
+        if not wanted or wanted & {a.partition("%")[0] for a in told.addresses} or loop.time() > end:
+            return told
+        await asyncio.sleep(CLAIM_AGAIN_S)
 
 
 async def _see_ourselves(browser: Browser) -> None:

@@ -162,6 +162,12 @@ def lan_interfaces(interfaces: Iterable[Interface]) -> tuple[Interface, ...]:
     )
 
 
+def real_interfaces(interfaces: Iterable[Interface]) -> tuple[Interface, ...]:
+    """Return those of ``lan_interfaces`` that are cards; all where none is, as below a bridge."""
+    usable = lan_interfaces(interfaces)
+    return tuple(i for i in usable if i.link != "virtual") or usable
+
+
 def interface_of(address: str, interfaces: Iterable[Interface]) -> Interface | None:
     """Return the interface that has ``address`` or reaches it directly: the narrowest network, the best link.
 

@@ -10,6 +10,7 @@ from avahi_gpu.errors import MalformedInput
 from avahi_gpu.files.service_loader import is_loaded, parse
 from avahi_gpu.host import service_folder
 from avahi_gpu.host.aside import aside
+from avahi_gpu.host.net import real_interfaces
 from avahi_gpu.model import NODE_SERVICE, OwnRecords, ServiceFile
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ async def read(ground: Ground) -> OwnRecords | None:
     async with connect() as avahi:
         wanted = [e for e in expected if e[1] in types]
         with_ipv4 = any(i.ipv4 for i in ground.interfaces if i.link != "loopback")
-        return await read_own(avahi, types, wanted, SEEN_S, with_ipv4=with_ipv4)
+        lan = [i.index for i in real_interfaces(ground.interfaces)]
+        return await read_own(avahi, types, wanted, SEEN_S, with_ipv4=with_ipv4, lan=lan)
 
 
 def expect(files: tuple[ServiceFile, ...], host_name: str) -> list[tuple[str, str]]:
