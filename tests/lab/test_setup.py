@@ -282,4 +282,4 @@ def test_what_cannot_be_read_is_not_called_done(make_cluster: Callable[..., Clus
     done = host.run(["avahi-gpu", "setup", "--yes", "--only", "names", "--json"])
 
     assert done.returncode == 1
-    assert json.loads(done.stdout)["errors"][0]["code"] == "AG101"
+    assert json.loads(done.stdout)["errors"][0]["code"] == "AG100"
