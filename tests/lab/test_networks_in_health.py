@@ -27,7 +27,7 @@ ZONES = """table inet firewalld {
   }
   chain filter_IN_home {
     jump filter_IN_home_allow
-    meta l4proto { icmp, ipv6-icmp } accept
+    meta l4proto { 1, 58 } accept
     reject with icmpx admin-prohibited
   }
   chain filter_IN_home_allow {
@@ -47,7 +47,7 @@ PEERS_ALONE = """table inet filter {{
     ct state established,related accept
     iif lo accept
     ip saddr @nodes accept
-    meta l4proto {{ icmp, ipv6-icmp }} accept
+    meta l4proto {{ 1, 58 }} accept
   }}
 }}
 """

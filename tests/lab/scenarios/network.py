@@ -25,7 +25,7 @@ def base(hook: str, *lines: str, policy: str = "accept") -> str:
     return f"table inet filter {{\nchain {hook} {{\n{head}\n{body}\n}}\n}}\n"
 
 
-LAN = "ct state established,related accept", "iifname lo accept", "meta l4proto { icmp, ipv6-icmp } accept"
+LAN = "ct state established,related accept", "iifname lo accept", "meta l4proto { 1, 58 } accept"
 
 
 def stop_multicast(lab: Cluster) -> None:
