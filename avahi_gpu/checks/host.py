@@ -117,6 +117,12 @@ def _not_on_bus(facts: Facts) -> Outcome:
             hint="take that rule out, or install the package of avahi-daemon again; then let the bus read "
             "its policy (systemctl reload dbus) and restart avahi-daemon",
         )
+    if fixes.is_stopped(facts):
+        return error(
+            "a signal has stopped avahi-daemon, and it is not on the system bus",
+            evidence,
+            fix=fixes.wake_avahi(facts),
+        )
     if pid is not None:
         return error(
             "avahi-daemon runs, but not on the system bus",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from avahi_gpu.checks import fixes
 from avahi_gpu.checks.hosts_line import fix_hosts_line, machine_of, quote_line
 from avahi_gpu.checks.names import is_alternative
 from avahi_gpu.checks.network import usable_interfaces
@@ -75,7 +76,7 @@ def own_name_not_localhost(facts: Facts) -> Outcome:
     if etc_hosts_edit.is_localhost(facts.hostname):
         return error(
             f"this machine has no host name of its own: it is called {facts.hostname}",
-            hint="give it one: hostnamectl set-hostname NAME, then restart avahi-daemon",
+            hint=f"give it one, as root: {fixes.NEW_NAME}",
         )
     shared = [e for e in _own_entries(facts) if e.is_loopback and e.address != DEBIANS_ADDRESS]
     return error(

@@ -45,7 +45,7 @@ def endpoint_found(facts: Facts) -> Outcome:
         endpoint, why = wrong[0]
         return error(
             f"{endpoint.variable} sends torch to {endpoint.host or 'nowhere'}: {why}",
-            [f"{e.variable}: {e.host}: {reason}" for e, reason in wrong],
+            [f"{e.variable}: {e.host}: {reason}" for e, reason in wrong[1:]],
             hint=f"correct or unset {endpoint.variable}; {BACKEND}",
         )
     return ok(*(f"{e.variable}: {e.host} is {', '.join(e.addresses)}" for e in found))

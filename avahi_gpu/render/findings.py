@@ -159,7 +159,8 @@ def _show(alike: Sequence[Finding], console: Console, *, is_root: bool) -> None:
     if finding.verdict in ("ok", "skip"):
         return
     for line in finding.evidence:
-        _tell(line, console)
+        if line != finding.says:  # nobody reads a sentence twice
+            _tell(line, console)
     if finding.hint:
         _tell(f"what to do: {finding.hint}", console)
     for line in _mending(finding.fix, is_root) if finding.fix else ():

@@ -207,6 +207,16 @@ def test_a_daemon_that_a_signal_has_stopped_only_has_to_go_on(healthy: Facts) ->
     assert "a signal has stopped" in found.evidence[0]
 
 
+def test_a_stopped_daemon_that_lost_its_bus_is_woken_first(healthy: Facts) -> None:
+    facts = replace(healthy, daemon=replace(healthy.daemon, on_bus=False, server_state=None))
+    facts = with_avahi(facts, processes=(DaemonProcess(77, "T", 102, 1000.0),))
+
+    found = avahi_running(facts)
+
+    assert "a signal has stopped" in found.says
+    assert found.fix and found.fix.changes[0].argv == ("kill", "-CONT", "77")
+
+
 def test_two_daemons_are_a_warning(healthy: Facts) -> None:
     both = (DaemonProcess(77, "S", 102, 1000.0), DaemonProcess(99, "S", 102, 1000.0))
 

@@ -130,3 +130,9 @@ def test_a_terminals_lines_go_on_below_their_own_beginning_and_commands_stay_who
     assert all(len(line) < 60 for line in told) and len(told) > 8
     assert all(line.startswith(("error ", "            ")) for line in told if "word" not in line)
     assert sum("start it start it" in line for line in lines) == 1
+
+
+def test_a_proof_that_says_the_same_is_not_said_twice() -> None:
+    finding = Finding("AG328", "a", "host", "error", "there is no enp3s0", ("there is no enp3s0", "eth0 is"))
+
+    assert [line.strip() for line in shown(finding) if line[:1].isspace()][:1] == ["eth0 is"]
