@@ -74,7 +74,15 @@ def connections_let_in(facts: Facts) -> Outcome:
             says = "the firewall of this machine drops its own connections to the other nodes"
         dropped = [p for kind in shut for p in fate[kind]]
         inward = [p for p in dropped if p.kind in ("tcp-in", "tcp-high-in")]
-        fix = openings.open_lan(facts, inward) if len(inward) == len(dropped) else None
+        # what lets the LAN in lets its answers in too, where the same chain drops them
+        chains = {(p.tool, p.table, p.chain, p.interface, p.family) for p in inward}
+        mended = [
+            p
+            for p in dropped
+            if p in inward
+            or (p.kind == "tcp-back" and (p.tool, p.table, p.chain, p.interface, p.family) in chains)
+        ]
+        fix = openings.open_lan(facts, inward) if len(mended) == len(dropped) else None
         return error(says, _reasons(dropped), fix=fix, hint="" if fix else openings.HINT_TCP)
     ways = [p for kind in fate.values() for p in kind]
     open_questions = [p for p in ways if p.outcome == "unknown"]
@@ -83,6 +91,11 @@ def connections_let_in(facts: Facts) -> Outcome:
     if any(p.outcome == "drop" for p in ways):
         return info("the firewall drops connections on some interfaces", _reasons(ways))
     return ok() if ways else unknown("there is no LAN interface to ask about")
+
+
+def drops_answers(facts: Facts) -> bool:
+    """Whether this machine's own firewall drops what other nodes answer, so that all of them seem silent."""
+    return facts.network.firewall is not None and _all_dropped(_fates(facts, "tcp-back"))
 
 
 def _judge_mdns(facts: Facts, kind: PacketKind, says: str) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from avahi_gpu.checks.firewall import drops_answers
 from avahi_gpu.checks.outcome import Outcome, error, ok, skip, unknown
 from avahi_gpu.checks.peers import (
     is_dead,
@@ -80,6 +81,8 @@ def peers_alive(facts: Facts) -> Outcome:
     if not peers:
         return skip("no other node has an address that could answer")
     dead = [p for p in peers if is_dead(p)]
+    if dead and drops_answers(facts):
+        return skip("not asked, because of AG206 (firewall-tcp): it drops what they answer")
     if not dead:
         if all(p.alive is None for p in peers):
             return unknown("nobody could test whether the nodes answer")

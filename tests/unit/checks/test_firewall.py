@@ -137,3 +137,29 @@ def test_our_own_way_out_is_not_opened_by_a_rule_for_others(healthy: Facts) -> N
     found = judged(walled(healthy, "tcp-out"))["AG206"]
 
     assert (found.verdict, found.fix) == ("error", None) and found.hint
+
+
+def test_a_firewall_that_drops_answers_too_is_opened_once_and_no_node_is_called_silent(
+    healthy: Facts,
+) -> None:
+    facts = walled(healthy, "tcp-in", "tcp-high-in", "tcp-back", because="inet filter input: policy drop")
+    dead = tuple(replace(p, alive=False, cards=("02:00:00:00:00:09",)) for p in facts.peers or ())
+    found = judged(replace(facts, peers=dead))
+
+    assert [id for id, f in found.items() if f.verdict == "error"] == ["AG206"]
+    fix = found["AG206"].fix
+    assert fix is not None and {c.argv[-4] for c in fix.changes} == {"1024-65535"}
+    assert found["AG604"].verdict == "skip"
+
+
+def test_answers_that_another_chain_drops_are_not_opened(healthy: Facts) -> None:
+    facts = walled(healthy, "tcp-in", "tcp-back")
+    assert facts.network.firewall is not None
+    fates = tuple(
+        replace(p, chain="other") if p.kind == "tcp-back" else p for p in facts.network.firewall.fates
+    )
+    firewall = replace(facts.network.firewall, fates=fates)
+
+    found = judged(replace(facts, network=replace(facts.network, firewall=firewall)))["AG206"]
+
+    assert found.verdict == "error" and found.fix is None
