@@ -6,18 +6,35 @@ import ipaddress
 from collections.abc import Iterable
 from dataclasses import replace
 
-from avahi_gpu.files import txt
+from avahi_gpu.files import etc_hosts, txt
 from avahi_gpu.model import Facts, Interface, PeerFacts
 
 
 def restrict_peers(facts: Facts, names: tuple[str, ...]) -> Facts:
-    """Return the facts with the peers of these names alone, which must then be there; none named: all."""
+    """Return the facts with the peers of these names alone, which must then be there; none named: all.
+
+    Whoever gives each node the same list names this machine too, which is no peer and is there.
+    """
+    names = tuple(name for name in names if not is_own(facts, name))
     if not names:
-        return facts
+        return replace(facts, wanted_peers=())
     peers = (
         None if facts.peers is None else tuple(p for p in facts.peers if any(is_named(p, n) for n in names))
     )
     return replace(facts, peers=peers, wanted_peers=names)
+
+
+def is_own(facts: Facts, name: str) -> bool:
+    """Tell whether ``name``, as a user writes it, means this machine: its name or one of its addresses."""
+    wanted = name.lower().rstrip(".")
+    host = facts.hostname.lower()
+    bare = host.partition(".")[0]
+    published = facts.daemon.host_name.lower() or bare
+    # where Avahi had to take another name, the host's own one is another machine's on the LAN
+    names = {published, "localhost"} | ({host, bare} if published == bare else set())
+    address = wanted.partition("%")[0]
+    is_address = address in own_addresses(facts) or etc_hosts.is_loopback(address)
+    return wanted.removesuffix(".local") in names or is_address
 
 
 def is_traced_stranger(facts: Facts, name: str) -> bool:

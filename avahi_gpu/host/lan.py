@@ -112,6 +112,9 @@ async def _read_services(
     with_peers: bool,
     wanted: Sequence[str],
 ) -> None:
+    own_names = {lan.daemon.host_name.lower(), *(a.ip for i in interfaces for a in i.addresses)}
+    wanted = [w for w in wanted if bare_name(w) not in own_names]  # nobody has to be looked for
+
     async def look_up() -> None:
         lan.own_name = await _look_up_own_name(
             system, f"{lan.daemon.host_name}.{lan.daemon.domain}", net.real_interfaces(interfaces)

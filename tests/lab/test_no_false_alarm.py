@@ -91,3 +91,11 @@ def test_doctors_on_all_nodes_at_once_do_not_disturb_each_other(nodes: Cluster) 
     together_on(list(nodes), lambda host: found.update({host.name: doctor(host)}))
 
     assert {name: not_well(one) for name, one in found.items()} == {host.name: [] for host in nodes}
+
+
+def test_the_same_list_of_names_may_be_given_to_every_node(nodes: Cluster) -> None:
+    names = [host.name for host in nodes]
+
+    found = doctor(nodes[1], *names)
+
+    assert not_well(found) == [], found.tell()

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from avahi_gpu.checks.peers import restrict_peers
 from avahi_gpu.checks.registry import run_checks
 from avahi_gpu.model import Facts, Finding, Lookup, PeerFacts
 
@@ -40,6 +41,21 @@ def test_a_named_peer_that_is_not_listed_is_the_only_error(healthy: Facts) -> No
 )
 def test_a_peer_may_be_named_in_any_usual_way(name: str, healthy: Facts) -> None:
     assert cluster_findings(replace(healthy, wanted_peers=(name,)))["AG601"].verdict == "ok"
+
+
+@pytest.mark.parametrize("name", ["gpu-node-1", "GPU-Node-1.local.", "10.77.0.1", "localhost", "127.0.0.1"])
+def test_who_names_this_machine_among_its_peers_misses_nobody(name: str, healthy: Facts) -> None:
+    alone = cluster_findings(restrict_peers(healthy, (name,)))
+    among = restrict_peers(healthy, (name, "gpu-node-2"))
+
+    assert alone["AG601"].verdict == "ok"
+    assert among.wanted_peers == ("gpu-node-2",) and cluster_findings(among)["AG601"].verdict == "ok"
+
+
+def test_a_name_that_avahi_had_to_give_up_is_another_machines(healthy: Facts) -> None:
+    renamed = replace(healthy, daemon=replace(healthy.daemon, host_name="gpu-node-1-2"))
+
+    assert restrict_peers(renamed, ("gpu-node-1.local",)).wanted_peers == ("gpu-node-1.local",)
 
 
 def test_alone_on_the_lan_is_a_warning(healthy: Facts) -> None:
