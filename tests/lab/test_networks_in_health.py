@@ -51,6 +51,37 @@ PEERS_ALONE = """table inet filter {{
   }}
 }}
 """
+# as ufw writes them, with one rule of the user's: the LAN may
+UFW = """table ip filter {{
+  chain not-local {{
+    fib daddr type local return
+    fib daddr type multicast return
+    fib daddr type broadcast return
+    drop
+  }}
+  chain user-input {{
+    ip saddr {subnet}.0/24 accept
+  }}
+  chain before-input {{
+    iifname "lo" accept
+    ct state related,established accept
+    ct state invalid drop
+    icmp type echo-request accept
+    jump not-local
+    ip daddr 224.0.0.251 udp dport 5353 accept
+    jump user-input
+  }}
+  chain INPUT {{
+    type filter hook input priority filter; policy drop;
+    jump before-input
+  }}
+  chain OUTPUT {{
+    type filter hook output priority filter; policy drop;
+    ct state related,established accept
+    ct state new accept
+  }}
+}}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +110,14 @@ def test_a_list_of_nodes_is_asked_about_those_nodes(nodes: Cluster, node: Host) 
     for other in nodes.hosts[1:]:
         node.run(["ping", "-c", "1", "-W", "2", other.address])  # so that the kernel knows them
     node.run(["nft", "-f", "-"], input=PEERS_ALONE.format(nodes=addresses), check=True)
+
+    found = doctor(node)
+
+    assert (found.errors, found.of("warn"), found.of("unknown")) == ([], [], []), found.tell()
+
+
+def test_ufw_with_a_rule_for_the_lan_is_no_fault(nodes: Cluster, node: Host) -> None:
+    node.run(["nft", "-f", "-"], input=UFW.format(subnet=nodes.subnet), check=True)
 
     found = doctor(node)
 
