@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from tests.lab.host import Host
 from tests.lab.scenarios import ALL
 from tests.lab.scenarios.scenario import Scenario
 
+# for so long others still take what a host had announced before for true (RFC 6762 section 10.2); then some
+FORGOTTEN_S = 1.3
 ANNOUNCED_S = 15.0  # two seconds, and time for a busy machine
 EACH_AT_MOST = 2  # of one report in the short run: all of them take a quarter of an hour
 # what a daemon or the loader writes there by itself
@@ -76,6 +79,8 @@ def make_well_again(ward: Ward, scenario: Scenario) -> None:
     for host in hosts:
         host.kill()
     together_on(hosts, lambda host: boot_as_node(ward, host))
+    if ward.lab[scenario.on] not in hosts:
+        time.sleep(FORGOTTEN_S)
 
 
 def boot_as_node(ward: Ward, host: Host) -> None:
