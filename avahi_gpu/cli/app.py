@@ -14,6 +14,8 @@ from avahi_gpu.errors import ExitCode, Interrupted
 from avahi_gpu.result import failed
 
 NO_JSON = ("launch", "explain")  # all words behind launch's script are the script's own
+NO_THREAD = "can't start new thread"  # threading.py
+LIMITS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # threads, processes, memory, open files
 
 
 def read_ahead(arguments: Sequence[str]) -> tuple[str, bool]:
@@ -32,6 +34,8 @@ def main() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever started us
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - for the rest of our life
+        # in a locale or with a PYTHONIOENCODING that cannot write “…” it is written as an escape
+        getattr(sys, name).reconfigure(errors="backslashreplace")
     try:
         from avahi_gpu.cli.program import run  # takes a fifth of a second, or more on a busy machine
 
@@ -39,13 +43,25 @@ def main() -> None:
         sys.stdout.flush()  # at the exit it would be too late to say that it cannot be written
     except KeyboardInterrupt:
         code = tell_interruption()
+    except RuntimeError as error:
+        if NO_THREAD not in str(error):
+            raise
+        code = tell_limit(str(error))
     except OSError as error:
+        if error.errno in LIMITS:
+            sys.exit(tell_limit(error.strerror or str(error)))
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF):
             raise
         sys.stderr.write(f"avahi-gpu: the output cannot be written: {error.strerror}\n")
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered goes nowhere
         code = int(ExitCode.FAILED)
     sys.exit(code)
+
+
+def tell_limit(says: str) -> int:
+    """Say that the system gives this process too little to go on; return the exit code."""
+    sys.stderr.write(f"avahi-gpu: {says}\n  a limit of this process or container is too low: ulimit -a\n")
+    return int(ExitCode.FAILED)
 
 
 def tell_interruption() -> int:

@@ -22,6 +22,7 @@ from avahi_gpu.cli.consent import ask_for, demand_consent, demand_root
 from avahi_gpu.errors import AvahiGpuError, ChangeFailed, ExitCode, Misuse
 from avahi_gpu.host.facts import read_facts
 from avahi_gpu.host.gpu import find_python
+from avahi_gpu.host.limits import make_room
 from avahi_gpu.host.memory import remember
 from avahi_gpu.host.system import System
 from avahi_gpu.model import Change, Facts, Finding, Fix, Story
@@ -81,6 +82,7 @@ class Order:
 
 def diagnose(system: System, order: Order) -> Result:
     """Read, judge, mend where asked to, and tell. Raises what ends it early."""
+    make_room()
     doctor = Doctor(system, order)
     facts = doctor.read(None)
     findings = doctor.judge(facts)
@@ -242,6 +244,9 @@ def demand_sense(order: Order) -> None:
     select_checks(order.ignore)  # a wrong name ends us before anything is read
     if order.yes and not order.fix:
         raise Misuse("--yes means nothing without --fix", "run: avahi-gpu doctor --fix --yes")
+    for name in order.peers:
+        if any("\ud800" <= letter <= "\udfff" for letter in name):  # what Python makes of bytes that are not
+            raise Misuse(f"the name {name!r} is not UTF-8", "give a host name, or a peer's name")
     if order.report is not None and order.format is Format.nagios:
         raise Misuse("--report and --format nagios do not go together", "run doctor --report on its own")
     if order.report is not None and (not order.report or Path(order.report).is_dir()):

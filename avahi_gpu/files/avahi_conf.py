@@ -15,6 +15,7 @@ from avahi_gpu.errors import MalformedInput
 from avahi_gpu.files.domain_name import labels_of
 
 PATH = "/etc/avahi/avahi-daemon.conf"
+SIZE_MAX = 64 * 1024  # bytes; a real one has two thousand, and judging megabytes would take half a minute
 LINE_LIMIT = 255  # bytes; 0.8 reads what is longer as a further line
 
 _BOOLEANS = "bool"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import threading
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
@@ -38,5 +39,10 @@ def aside(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Fu
         with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
             loop.call_soon_threadsafe(settle, give, value)
 
-    threading.Thread(target=run, name=f"aside {getattr(work, '__name__', '')}", daemon=True).start()
+    # what nobody waits for any more is nobody's fault
+    answer.add_done_callback(lambda ended: None if ended.cancelled() else ended.exception() and None)
+    try:
+        threading.Thread(target=run, name=f"aside {getattr(work, '__name__', '')}", daemon=True).start()
+    except RuntimeError as fault:  # a limit of processes, as of a container (docker run --pids-limit)
+        answer.set_exception(OSError(errno.EAGAIN, f"{fault}: a limit of processes or memory"))
     return answer

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from avahi_gpu.errors import AvahiGpuError, MalformedConfiguration
+from avahi_gpu.files import avahi_conf as avahi_conf_file
 from avahi_gpu.files import config as configuration
 from avahi_gpu.files import nsswitch, service_file, txt
 from avahi_gpu.host import daemons, gpu, net, node, nss, packages
@@ -20,7 +21,7 @@ from avahi_gpu.host.gpu import find_python
 from avahi_gpu.host.lan import LanFacts, read_lan
 from avahi_gpu.host.machine import Machine, read_machine
 from avahi_gpu.host.probers import Ground, read_all
-from avahi_gpu.host.system import System
+from avahi_gpu.host.system import MAX_FILE_BYTES, System
 from avahi_gpu.model import (
     DEFAULT_CLUSTER,
     NODE_SERVICE,
@@ -38,6 +39,7 @@ from avahi_gpu.model import (
 )
 
 INTERFACES_S = 6.0  # the kernel tells in milliseconds; of four thousand interfaces in two seconds
+SIZES = {daemons.DEFAULT_CONFIG: avahi_conf_file.SIZE_MAX}
 FILES = ("/etc/hosts", "/etc/resolv.conf", daemons.DEFAULT_CONFIG, "/etc/mdns.allow", str(SERVICE_FILE))
 CHILDREN_END_S = 0.5  # so long before the deadline programs that we run are ended, for their words to count
 
@@ -130,7 +132,7 @@ async def gather_facts(
         await aside(meanwhile)
     names, hosts, resolv, avahi_conf, mdns_allow, service = await asyncio.gather(
         deadline.read_file(system, "/etc/nsswitch.conf", nsswitch.SIZE_MAX),
-        *(deadline.read_file(system, path) for path in FILES),
+        *(deadline.read_file(system, path, SIZES.get(path, MAX_FILE_BYTES)) for path in FILES),
     )
     read = loop.create_task(deadline.read("machine", Machine(), read_machine, system, names))
     ground = Ground(
@@ -153,7 +155,7 @@ async def gather_facts(
     avahi = DaemonFacts(**readings.values.get("avahi", {}))
     daemon = await _complete(system, deadline, lan.daemon, avahi)
     if daemon.config_path != avahi_conf.path:
-        avahi_conf = await deadline.read_file(system, daemon.config_path)
+        avahi_conf = await deadline.read_file(system, daemon.config_path, avahi_conf_file.SIZE_MAX)
     machine = await read
     # avahi-daemon may have joined groups while it was asked
     interfaces = await deadline.read("groups", await links, net.read_groups, system, ground.interfaces)
