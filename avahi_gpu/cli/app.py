@@ -43,6 +43,8 @@ def main() -> None:
         sys.stdout.flush()  # at the exit it would be too late to say that it cannot be written
     except KeyboardInterrupt:
         code = tell_interruption()
+    except MemoryError:
+        code = tell_limit("there is no more memory")
     except RuntimeError as error:
         if NO_THREAD not in str(error):
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import io
+import logging
 import os
 import sys
 import time
@@ -83,6 +84,8 @@ class Order:
 def diagnose(system: System, order: Order) -> Result:
     """Read, judge, mend where asked to, and tell. Raises what ends it early."""
     make_room()
+    # what readers fail with is told as unread, or ends the program with a sentence; no words besides
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     doctor = Doctor(system, order)
     facts = doctor.read(None)
     findings = doctor.judge(facts)

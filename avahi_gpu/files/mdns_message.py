@@ -16,15 +16,20 @@ RECORDS_MAX = 512  # of one message: none holds more
 POINTERS_MAX = 128  # of one name: as many as it can have labels
 _RESPONSE = 0x8000
 _POINTER = 0xC0
+_AT_ONCE = 0x80  # in the first byte of the class
 
 
 @dataclass(frozen=True)
 class Message:
-    """``asked`` and ``told``: the names of the questions and of all records, in small letters."""
+    """``asked`` and ``told``: the names of the questions and of all records, in small letters.
+
+    ``urgent``: those asked with the top bit of the class set, "answer at once" (RFC 6762 section 5.4).
+    """
 
     response: bool
     asked: tuple[str, ...]
     told: tuple[str, ...]
+    urgent: tuple[str, ...] = ()
 
 
 def parse(data: bytes) -> Message:
@@ -36,10 +41,12 @@ def parse(data: bytes) -> Message:
         if questions + sum(records) > RECORDS_MAX:
             raise MalformedInput("mDNS message", f"more than {RECORDS_MAX} records")
         at = 12
-        asked, told = [], []
+        asked, told, urgent = [], [], []
         for _ in range(questions):
             name, at = read_name(data, at)
             asked.append(name)
+            if data[at + 2] & _AT_ONCE:
+                urgent.append(name)
             at += 4  # type and class
         for _ in range(sum(records)):
             name, at = read_name(data, at)
@@ -50,7 +57,7 @@ def parse(data: bytes) -> Message:
                 raise MalformedInput("mDNS message", "cut off")
     except (struct.error, IndexError):
         raise MalformedInput("mDNS message", "cut off") from None
-    return Message(bool(flags & _RESPONSE), tuple(asked), tuple(told))
+    return Message(bool(flags & _RESPONSE), tuple(asked), tuple(told), tuple(urgent))
 
 
 def read_name(data: bytes, at: int) -> tuple[str, int]:

@@ -101,3 +101,11 @@ def test_any_bytes_behind_a_right_head_are_parsed_or_refused(data: bytes) -> Non
         parse(struct.pack("!6H", 0, 0, 2, 2, 0, 0) + data)
     with contextlib.suppress(MalformedInput):
         parse_packet(packet("10.77.0.2", data))
+
+
+def test_a_question_that_wants_its_answer_at_once_is_told_apart() -> None:
+    head = b"\0\0\0\0\0\2\0\0\0\0\0\0"
+
+    found = parse(head + b"\1a\0" + b"\0\x21\x80\1" + b"\1b\0" + b"\0\x21\0\1")
+
+    assert (found.asked, found.urgent) == (("a", "b"), ("a",))

@@ -1,0 +1,40 @@
+"""The program under limits and in odd locales: a sentence, and no traceback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from avahi_gpu.cli.diagnosis import FailOn, Format, Order, demand_sense
+from avahi_gpu.errors import Misuse
+
+DOCTOR = ["-c", "from avahi_gpu.cli.app import main; main()", "doctor", "--only", "names"]
+
+
+def test_without_threads_it_says_so() -> None:
+    line = 'ulimit -v 200000; exec "$0" "$@"'
+    done = subprocess.run(
+        ["sh", "-c", line, sys.executable, *DOCTOR], capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert done.returncode == 1 and "limit of this process" in done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
+
+
+def test_an_encoding_that_lacks_letters_is_no_hindrance() -> None:
+    env = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "30"}
+    done = subprocess.run(
+        [sys.executable, *DOCTOR], capture_output=True, text=True, check=False, timeout=60, env=env
+    )
+
+    assert done.returncode in (0, 1) and "Traceback" not in done.stderr
+
+
+def test_a_name_that_is_not_utf8_is_refused() -> None:
+    order = Order(("\udcff",), (), (), False, False, Format.text, FailOn.error, None, None)
+
+    with pytest.raises(Misuse, match="not UTF-8"):
+        demand_sense(order)
