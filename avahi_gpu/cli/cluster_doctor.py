@@ -11,7 +11,7 @@ from pathlib import Path
 from avahi_gpu.checks.peers import restrict_peers
 from avahi_gpu.checks.registry import run_checks
 from avahi_gpu.cli.diagnosis import Format, Order, conclude
-from avahi_gpu.errors import ChangeFailed, Misuse
+from avahi_gpu.errors import ChangeFailed, ExitCode, Misuse
 from avahi_gpu.host.facts import gather_facts
 from avahi_gpu.host.gpu import find_python
 from avahi_gpu.host.system import System
@@ -25,6 +25,7 @@ WAIT_MAX_S = 45.0  # a doctor keeps its time for one asker no longer
 SERVE_MAX_S = 3600.0  # nobody leaves it running for ever
 # of one node alone, and answered better where all of them are asked
 SUPERSEDED = ("AG605", "AG606", "AG607", "AG611", "AG612", "AG614")
+NODES_ASKED = "AG620"
 OWN_FIREWALL = "AG206"  # an error of it says why the others do not reach this machine
 
 
@@ -54,7 +55,10 @@ def survey_cluster(system: System, order: Order, asked: Round) -> Result:
         _draw(system, view, asked.picture)
         order.out.print(f"picture: {printable(asked.picture)}")
     result = conclude(system, order, facts, findings)
-    return replace(result, data={**result.data, **view_data(view)})
+    code = result.exit_code
+    if code is ExitCode.FINE and any(f.id == NODES_ASKED and f.verdict == "unknown" for f in findings):
+        code = ExitCode.TOO_FEW_PEERS  # a script must not take "nobody was asked" for "all is well"
+    return replace(result, exit_code=code, data={**result.data, **view_data(view)})
 
 
 def judge(facts: Facts, order: Order) -> list[Finding]:

@@ -145,3 +145,10 @@ def test_a_node_that_does_not_serve_is_unknown_and_told_what_to_type(lab: Cluste
     assert "waiting for gpu-node-3" in shown.stderr
     assert "AG620  gpu-node-3 was not asked" in shown.stdout
     assert "run `avahi-gpu doctor --serve 120`" in shown.stdout
+
+
+def test_where_nobody_could_be_asked_the_exit_code_says_so(lab: Cluster) -> None:
+    shown = lab[0].run(["avahi-gpu", "doctor", "--cluster", "--wait", "1"], timeout=60)
+
+    assert shown.returncode == 3, shown.stdout
+    assert "gpu-node-2 and gpu-node-3 could not be asked" in shown.stdout
