@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from avahi_gpu.checks.outcome import Outcome, error, ok, skip, unread
+from avahi_gpu.checks.outcome import Outcome, error, ok, skip, unknown, unread
 from avahi_gpu.checks.registry import check
 from avahi_gpu.model import Ear, Facts
 
@@ -31,6 +31,10 @@ def hears_others(facts: Facts) -> Outcome:
         outcomes = [outcome for e in ears if (outcome := judge(e, facts)) is not None]
         if outcomes:
             return outcomes[0]
+    if any(e.hardly_asked for e in ears):
+        return unknown(
+            "avahi-daemon asked too seldom to tell who hears whom", hint="ask again in ten seconds"
+        )
     return skip("no other machine is known that could be asked")
 
 

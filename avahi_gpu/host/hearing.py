@@ -25,16 +25,19 @@ from avahi_gpu.avahi.names import (
     RESULT_CACHED,
     SERVER_RUNNING,
     TYPE_PTR,
+    TYPE_SRV,
+    TYPE_TXT,
     UNKNOWN_METHOD,
     USE_MULTICAST,
 )
+from avahi_gpu.avahi.records import escape_label
 from avahi_gpu.avahi.remote import Remote
 from avahi_gpu.errors import AvahiCallFailed, AvahiGpuError, BusError
 from avahi_gpu.files.mdns_message import Datagram
 from avahi_gpu.host.net import interface_of, lan_interfaces, probe
 from avahi_gpu.host.system import System
 from avahi_gpu.host.tap import Tap
-from avahi_gpu.model import DEFAULT_PORT, NODE_SERVICE, Ear, Interface
+from avahi_gpu.model import DEFAULT_PORT, DOMAIN, NODE_SERVICE, Ear, Interface, Service
 
 if TYPE_CHECKING:
     from avahi_gpu.host.probers import Ground
@@ -44,6 +47,10 @@ ANSWER_S = 0.2
 LOOK_AGAIN_S = 0.02
 NOBODY_S = 0.4  # without a node to ask: nodes that are heard of at all are heard of by 0.22 s
 SILENCE_S = 2.0  # a node that is asked twice and has not answered by then is tried otherwise
+LEAVES_S = 0.6  # a new question leaves 0.1 s after it was put
+# Avahi goes on with a question that was left a moment ago in its old pace, of up to eight seconds: who was
+# asked once, or not at all, is not silent
+ENOUGH = 2
 DOUBT_S = 4.2  # nobody is blamed before the third question, which leaves at 3.1 s: two may be lost or late
 RECALL_S = 0.05  # what the daemon remembers it tells at once: nodes are asked before other neighbours
 ALIVE_S = 0.8
@@ -94,6 +101,8 @@ class Trial:
         self.replied: dict[str, None] = {}
         self.states: dict[str, str] = {}  # address -> asked, answered, remembered
         self.nodes: dict[str, None] = {}
+        self.services: dict[str, Service] = {}
+        self.questions: dict[str, int] = {}  # how many to each have left the card
         self.memories: set[str] = set()  # whose answer the daemon had before
         self.alive: list[str] = []
         self.waiting: list[str] = []  # whom to ask next
@@ -119,6 +128,8 @@ class Trial:
             return
         if outgoing:
             self.sent = self.sent or not datagram.message.response
+            for address in filter(None, map(self._names.get, datagram.message.urgent)):
+                self.questions[address] = self.questions.get(address, 0) + 1
         elif datagram.source not in self.own:
             if len(self.seen) < NEIGHBOURS_MAX or datagram.source in self.nodes:
                 self.seen[datagram.source] = None
@@ -174,8 +185,7 @@ class Trial:
         async with contextlib.AsyncExitStack() as stack:
             if self.tapped:
                 # alone, as the daemon would tell in the same packet which answer it knows already
-                at_once = CLASS_IN | ANSWER_AT_ONCE
-                await open_question(avahi, stack, *question, at_once, TYPE_PTR, USE_MULTICAST)
+                await self._ask_until_it_leaves(avahi, stack, address)
                 await self._reply_of(address).wait()
             remote = await open_question(avahi, stack, *question, CLASS_IN, TYPE_PTR, USE_MULTICAST)
             while True:
@@ -185,6 +195,25 @@ class Trial:
                     if not self.tapped:
                         remembered = bool(signal.body[6] & RESULT_CACHED)
                     self.states[address] = "remembered" if remembered else "answered"
+
+    async def _ask_until_it_leaves(
+        self, avahi: Avahi, stack: contextlib.AsyncExitStack, address: str
+    ) -> None:
+        """Put one question after the other that this neighbour alone answers, until one has left the card."""
+        protocol = IPV4 if self.family == 4 else IPV6
+        ways = [(ipaddress.ip_address(address).reverse_pointer,) * 2 + (TYPE_PTR,)]
+        if (node := self.services.get(address)) is not None:
+            plain = f"{node.name}.{NODE_SERVICE}.{DOMAIN}"
+            whole = f"{escape_label(node.name)}.{NODE_SERVICE}.{DOMAIN}"
+            ways += [(plain, whole, TYPE_SRV), (plain, whole, TYPE_TXT)]
+        for plain, whole, kind in ways:
+            self._names[plain.lower()] = address
+            question = (self.interface.index, protocol, whole, CLASS_IN | ANSWER_AT_ONCE, kind, USE_MULTICAST)
+            await open_question(avahi, stack, "iisqqu", *question)
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._reply_of(address).wait(), LEAVES_S)
+            if self._reply_of(address).is_set() or self.questions.get(address):
+                return
 
     async def look_for_life(self) -> None:
         """Find out which of the silent nodes answer otherwise."""
@@ -198,22 +227,27 @@ class Trial:
         )
         self.alive = [a for a, answer in zip(silent, answers, strict=True) if answer]
 
+    def _asked_enough(self, address: str) -> bool:
+        return self.questions.get(address, 0) >= ENOUGH
+
     def ear(self) -> Ear:
         """Return what came of it."""
 
         def those(state: str) -> tuple[str, ...]:
             return tuple(a for a, s in self.states.items() if s == state)
 
+        hardly = tuple(a for a in self.alive if self.tapped and self.sent and not self._asked_enough(a))
         return Ear(
             self.interface.name,
             tuple(self.states),
             tuple(a for a in self.nodes if a in self.states),
             those("answered"),
             those("remembered"),
-            tuple(self.alive),
+            tuple(a for a in self.alive if a not in hardly),
             self.sent if self.tapped else None,
             tuple(self.replied) if self.tapped else None,
             tuple(self.seen) if self.tapped else None,
+            hardly,
         )
 
 
@@ -280,6 +314,7 @@ async def _learn_nodes(avahi: Avahi, trials: dict[int, Trial]) -> None:
             if isinstance(event, Appeared) and not event.service.own:
                 trial = trials.get(event.service.interface)
                 if trial is not None:
+                    trial.services[event.service.address] = event.service
                     trial.add(event.service.address, node=True)
 
 

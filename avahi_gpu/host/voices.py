@@ -35,7 +35,7 @@ SPEAKS_S = 3.5
 LEAVES_S = 0.6  # a new question leaves 0.1 s after it was put
 # A question that somebody put a moment ago, and left before its turn, is not new to Avahi: it goes on in the
 # old pace, of one, two, four, eight seconds. Then others are put that the node has an answer to, too.
-ENOUGH = 2  # questions that have left without an answer: one packet may be lost
+ENOUGH = 3  # questions that have left without an answer: two packets may be lost
 
 
 class Call:

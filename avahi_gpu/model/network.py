@@ -61,6 +61,7 @@ class Ear:
     sent: bool | None = None  # a question of ours has left the card
     replied: tuple[str, ...] | None = None  # whose answer has come to the card
     seen: tuple[str, ...] | None = None  # whose packets of any kind have
+    hardly_asked: tuple[str, ...] = ()  # alive and silent, but too few questions have left to blame anybody
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ def chosen() -> Iterator[Any]:
         yield pytest.param(one, id=f"{one.entry}-{one.name}", marks=marks)
 
 
-@pytest.mark.parametrize("scenario", chosen())
+@pytest.mark.parametrize("scenario", list(chosen()))
 def test_the_doctor_names_the_cause(scenario: Scenario, ward: Ward) -> None:
     host = ward.lab[scenario.on]
     if not ward.healthy:

@@ -72,3 +72,10 @@ def test_a_new_answer_that_the_daemon_misses_weighs_more_than_an_old_one_that_it
 
 def test_nobody_to_ask_is_no_fault(healthy: Facts) -> None:
     assert heard(healthy)["AG207"].verdict == "skip"
+
+
+def test_who_was_hardly_asked_is_not_blamed(healthy: Facts) -> None:
+    found = heard(healthy, replace(SILENT, alive=(), hardly_asked=(A, B)))
+
+    assert found["AG207"].verdict == "unknown" and "too seldom" in found["AG207"].says
+    assert [id for id, f in found.items() if f.verdict == "error"] == []
