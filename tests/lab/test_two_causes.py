@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -11,11 +10,13 @@ import pytest
 import avahi_gpu.checks  # noqa: F401  registers them
 from avahi_gpu.checks.registry import all_checks
 from avahi_gpu.model import SERVICE_FILE
-from tests.lab.cluster import Cluster, cluster
-from tests.lab.doctoring import doctor, set_up
+from tests.lab.cluster import Cluster
+from tests.lab.doctoring import doctor
 from tests.lab.scenarios import ALL
 from tests.lab.scenarios.scenario import Scenario
-from tests.lab.test_scenarios import Ward, make_well_again, state_of
+from tests.lab.test_scenarios import Ward, make_well_again, state_of, ward
+
+__all__ = ["ward"]  # the fixture, for this module too
 
 SEED = 4
 MORE = 40  # pairs by chance, in the long list of faults
@@ -24,13 +25,6 @@ MORE = 40  # pairs by chance, in the long list of faults
 @pytest.fixture(autouse=True)
 def _nothing_left() -> None:
     """Not asked here: hosts that are booted anew are new processes of ours."""
-
-
-@pytest.fixture(scope="module")
-def ward() -> Iterator[Ward]:
-    with cluster(3) as lab:
-        set_up(lab, forget=True)
-        yield Ward(lab)
 
 
 def break_the_service_file(lab: Cluster) -> None:
