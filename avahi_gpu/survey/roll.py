@@ -14,6 +14,7 @@ from avahi_gpu.model import (
     Purpose,
     SurveyedNode,
     Versions,
+    natural_order,
 )
 from avahi_gpu.survey import messages as m
 from avahi_gpu.survey.inquiry import REFUSED, Meeting, Met, Missed, missing_nodes, name_of, unmet
@@ -38,8 +39,8 @@ class Entry:
 
 
 def enter(here: Station, meeting: Meeting, by_ssh: Mapping[str, str]) -> list[Entry]:
-    """Return this machine, then everybody who was met, then those who were missed."""
-    met = sorted(meeting.met.values(), key=lambda each: name_of(each.about))
+    """Return this machine, then everybody who was met, then those who were missed, each in natural order."""
+    met = sorted(meeting.met.values(), key=lambda each: natural_order(name_of(each.about)))
     ends = Counter(each.line.here.partition("%")[0] for each in met)
     lan = [a.ip for n in here.witness.about.networks for a in n.addresses]
     address = ends.most_common(1)[0][0] if ends else next(iter(lan), "")
@@ -48,7 +49,7 @@ def enter(here: Station, meeting: Meeting, by_ssh: Mapping[str, str]) -> list[En
     # a record that has gone tells of nobody any more: after a power cut that takes ten seconds
     announced = {d.id for d in here.doctors}
     missed = [one for key, one in meeting.missed.items() if key in announced or key in meeting.named]
-    listed = missing_nodes(here, meeting)
+    listed = sorted(missing_nodes(here, meeting), key=lambda service: natural_order(service.name))
     busy = {address.partition("%")[0] for address in meeting.queued}
     for service in listed:
         if service.address in busy:
@@ -70,7 +71,7 @@ def enter(here: Station, meeting: Meeting, by_ssh: Mapping[str, str]) -> list[En
     ]
     entries += [
         Entry(SurveyedNode(name, silence="no-offer", why="nobody answers for its name"))
-        for name in here.unresolved
+        for name in sorted(here.unresolved, key=natural_order)
     ]
     return _with_names_of_their_own(entries[: m.NODES_MAX])
 
