@@ -29,7 +29,9 @@ def deepspeed_hosts(facts: Facts) -> Outcome:
         return ok()
     if found.error:
         return error(
-            f"DeepSpeed cannot read {found.path} and would train on this machine alone", [found.error]
+            f"DeepSpeed cannot read {found.path} and would train on this machine alone",
+            [found.error],
+            hint="let the user who trains read it, or write it anew: `avahi-gpu peers --format deepspeed`",
         )
     hostfile = parse_hostfile(found.text)
     if hostfile.complaints:
@@ -51,6 +53,7 @@ def deepspeed_hosts(facts: Facts) -> Outcome:
         return error(
             f"{', '.join(e.host for e in dead[:SHOWN])} of {found.path} does not answer",
             [f"{e.variable}: {e.host} is {e.addresses[0]}, and nobody is there" for e in dead[:SHOWN]],
+            hint="switch it on, or take it out: `avahi-gpu peers --format deepspeed` writes who is there",
         )
     return ok(f"{found.path}: {len(hostfile.hosts)} hosts")
 
@@ -115,7 +118,9 @@ def accelerate_config(facts: Facts) -> Outcome:
     if not found.path:
         return ok()
     if found.error:
-        return warn(f"{found.path} cannot be read: {found.error}")
+        return warn(
+            f"{found.path} cannot be read: {found.error}", hint="write it anew by `accelerate config`"
+        )
     values = parse_flat(found.text)
     machines, rank = number_of(values, "num_machines") or 1, number_of(values, "machine_rank") or 0
     if machines < 2 or values.get("rdzv_backend", "static") not in ("", "static", "c10d"):

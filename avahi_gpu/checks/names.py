@@ -9,12 +9,11 @@ from avahi_gpu.checks.name_servers import dns_wait_s
 from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unknown, warn
 from avahi_gpu.checks.registry import check
 from avahi_gpu.files import etc_hosts, resolv_conf
-from avahi_gpu.model import Facts, Fix
+from avahi_gpu.model import AVAHI_SOCKET, Facts, Fix
 
 # an mDNS answer takes milliseconds from the cache and a quarter of a second from the network; what takes
 # longer waits for a DNS server: nss-mdns asks it for the SOA of "local" on every lookup
 SLOW_LOOKUP_S = 1.0
-AVAHI_SOCKET = "/run/avahi-daemon/socket"  # where glibc's mDNS modules ask Avahi
 # Avahi's alternative for a name that is taken: a trailing number is counted up, or "-2" appended
 _NUMBERED = re.compile(r"(.*?)-?(\d*)")
 

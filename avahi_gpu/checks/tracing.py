@@ -69,7 +69,8 @@ def _judge(traces: list[Trace], facts: Facts) -> Outcome:
     dead = [t for t in traces if t.answers and all(there is False for _, there in t.answers)]
     if dead:
         says = "; ".join(stories[t.name].says for t in dead)
-        return warn(says, [line for t in dead for line in _lines(stories[t.name])])
+        hint = "the name is right, and the machine behind it is off, cut off, or shut by a firewall"
+        return warn(says, [line for t in dead for line in _lines(stories[t.name])], hint=hint)
     return ok(*(stories[t.name].says for t in traces))
 
 

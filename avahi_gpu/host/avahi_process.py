@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 from avahi_gpu.host import daemons
 from avahi_gpu.host.aside import aside
 from avahi_gpu.host.system import System
-from avahi_gpu.model import DaemonProcess, FileState
+from avahi_gpu.model import AVAHI_SOCKET, DaemonProcess, FileState
 
 if TYPE_CHECKING:
     from avahi_gpu.host.probers import Ground
 
-SOCKET = "/run/avahi-daemon/socket"  # as nss-mdns has it built in
 USER = "avahi"  # that the daemon runs as, everywhere that we know of
 HELPER = "avahi-daemon: chroot helper"  # its second process, which opens files for it
 TITLE = "avahi-daemon: "  # what it writes over its arguments once it runs
@@ -31,7 +30,7 @@ async def read_shared(ground: Ground) -> int:
 
 async def read_socket(ground: Ground) -> FileState:
     """Return the mode and owner of the socket that nss-mdns asks."""
-    return await aside(ground.system.read, SOCKET)
+    return await aside(ground.system.read, AVAHI_SOCKET)
 
 
 def read_processes(system: System) -> tuple[DaemonProcess, ...]:

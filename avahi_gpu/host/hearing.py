@@ -1,8 +1,7 @@
 """Who hears whom: avahi-daemon asks the neighbours, and a tap on the card watches question and answer.
 
-Each neighbour is asked for the name of its own address, which nobody else answers, by a question of the class
-"IN, answer at once" (RFC 6762 section 5.4): to avahi-daemon that is another question than the usual one, of
-which it remembers nothing, so it names no answer that it knows already, and the neighbour has to speak. Once
+Each neighbour is asked for the name of its own address, which nobody else answers, by a question that
+avahi-daemon's cache cannot answer (host/questions.py), so that the neighbour has to speak. Once
 the answer has come to the card, avahi-daemon is asked whether it has it; where it had it before, that proves
 nothing, and the next neighbour is asked. Without a tap (root only) nothing is
 known but what avahi-daemon hears, and what it remembers it does not ask again.
@@ -25,19 +24,15 @@ from avahi_gpu.avahi.names import (
     RESULT_CACHED,
     SERVER_RUNNING,
     TYPE_PTR,
-    TYPE_SRV,
-    TYPE_TXT,
-    UNKNOWN_METHOD,
     USE_MULTICAST,
 )
-from avahi_gpu.avahi.records import escape_label
-from avahi_gpu.avahi.remote import Remote
-from avahi_gpu.errors import AvahiCallFailed, AvahiGpuError, BusError
+from avahi_gpu.errors import AvahiGpuError, BusError
 from avahi_gpu.files.mdns_message import Datagram
 from avahi_gpu.host.net import interface_of, lan_interfaces, probe
+from avahi_gpu.host.questions import ask_at_once, instance, of_service, open_question
 from avahi_gpu.host.system import System
 from avahi_gpu.host.tap import Tap
-from avahi_gpu.model import DEFAULT_PORT, DOMAIN, NODE_SERVICE, Ear, Interface, Service
+from avahi_gpu.model import DEFAULT_PORT, NODE_SERVICE, Ear, Interface, Service
 
 if TYPE_CHECKING:
     from avahi_gpu.host.probers import Ground
@@ -47,15 +42,11 @@ ANSWER_S = 0.2
 LOOK_AGAIN_S = 0.02
 NOBODY_S = 0.4  # without a node to ask: nodes that are heard of at all are heard of by 0.22 s
 SILENCE_S = 2.0  # a node that is asked twice and has not answered by then is tried otherwise
-LEAVES_S = 0.6  # a new question leaves 0.1 s after it was put
-# Avahi goes on with a question that was left a moment ago in its old pace, of up to eight seconds: who was
-# asked once, or not at all, is not silent
-ENOUGH = 2
+ENOUGH = 2  # whoever was asked less often is not silent: see host/questions.py
 DOUBT_S = 4.2  # nobody is blamed before the third question, which leaves at 3.1 s: two may be lost or late
 RECALL_S = 0.05  # what the daemon remembers it tells at once: nodes are asked before other neighbours
 ALIVE_S = 0.8
 WITHIN_S = 8.0  # with time for a busy machine: what is not known in the end is said to be unknown
-ANSWER_AT_ONCE = 0x8000  # the top bit of a question's class: RFC 6762 section 5.4
 INTERFACES_MAX = 4
 NEIGHBOURS_MAX = 6  # asked on each interface
 
@@ -175,7 +166,6 @@ class Trial:
     async def ask(self, avahi: Avahi, address: str) -> None:
         """Have the daemon ask ``address`` for its name, and take note of all answers until cancelled."""
         self.states[address] = "asked"
-        self._names[ipaddress.ip_address(address).reverse_pointer] = address
         try:
             await self._ask(avahi, address, *self._question(address))
         except BusError:  # nobody was asked, so nobody was silent
@@ -200,20 +190,21 @@ class Trial:
         self, avahi: Avahi, stack: contextlib.AsyncExitStack, address: str
     ) -> None:
         """Put one question after the other that this neighbour alone answers, until one has left the card."""
-        protocol = IPV4 if self.family == 4 else IPV6
-        ways = [(ipaddress.ip_address(address).reverse_pointer,) * 2 + (TYPE_PTR,)]
+        pointer = ipaddress.ip_address(address).reverse_pointer
+        records = [(pointer, TYPE_PTR)]
+        self._names[pointer] = address
         if (node := self.services.get(address)) is not None:
-            plain = f"{node.name}.{NODE_SERVICE}.{DOMAIN}"
-            whole = f"{escape_label(node.name)}.{NODE_SERVICE}.{DOMAIN}"
-            ways += [(plain, whole, TYPE_SRV), (plain, whole, TYPE_TXT)]
-        for plain, whole, kind in ways:
-            self._names[plain.lower()] = address
-            question = (self.interface.index, protocol, whole, CLASS_IN | ANSWER_AT_ONCE, kind, USE_MULTICAST)
-            await open_question(avahi, stack, "iisqqu", *question)
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._reply_of(address).wait(), LEAVES_S)
-            if self._reply_of(address).is_set() or self.questions.get(address):
-                return
+            records += of_service(node.name)
+            self._names[instance(node.name)] = address
+        await ask_at_once(
+            avahi,
+            stack,
+            (self.interface.index, IPV4 if self.family == 4 else IPV6),
+            records,
+            heard=self._reply_of(address),
+            sent=lambda: self.questions.get(address, 0),
+            enough=ENOUGH,
+        )
 
     async def look_for_life(self) -> None:
         """Find out which of the silent nodes answer otherwise."""
@@ -323,21 +314,6 @@ async def _is_remembered(avahi: Avahi, *question: str | int) -> bool:
     async with contextlib.AsyncExitStack() as stack:
         remote = await open_question(avahi, stack, *question, CLASS_IN, TYPE_PTR, USE_MULTICAST)
         return (await remote.next_signal()).member == "ItemNew"
-
-
-async def open_question(avahi: Avahi, stack: contextlib.AsyncExitStack, *question: str | int) -> Remote:
-    """Begin to browse for a record. Raises a BusError."""
-    try:
-        remote = await stack.enter_async_context(
-            avahi.make("RecordBrowser", "RecordBrowserPrepare", *question, server="Server2")  # type: ignore[arg-type]
-        )
-    except AvahiCallFailed as error:
-        if error.name != UNKNOWN_METHOD:
-            raise
-        # Avahi before 0.8 has no Server2
-        return await stack.enter_async_context(avahi.make("RecordBrowser", "RecordBrowserNew", *question))  # type: ignore[arg-type]
-    await remote.call("Start")
-    return remote
 
 
 def _family(address: str) -> int:

@@ -16,9 +16,9 @@ from avahi_gpu.files import txt
 from avahi_gpu.host import net, nss
 from avahi_gpu.host.absent import Seeker, bare_name
 from avahi_gpu.host.aside import aside
-from avahi_gpu.host.hearing import ANSWER_AT_ONCE, open_question
 from avahi_gpu.host.memory import recall
 from avahi_gpu.host.peer_facts import read_peers
+from avahi_gpu.host.questions import ANSWER_AT_ONCE, open_question
 from avahi_gpu.host.system import System
 from avahi_gpu.model import (
     DOMAIN,

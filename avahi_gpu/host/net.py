@@ -81,6 +81,9 @@ def _describe(links: list[Any], addresses: list[Any], system: System) -> tuple[I
             masters[link["index"]] = master
     bridges = bridges_of_cards(words, masters)
     members = _read_members(system)
+    of_link: dict[int, list[Any]] = {}
+    for message in addresses:
+        of_link.setdefault(int(message["index"]), []).append(message)
     found = []
     for link in links:
         index = int(link["index"])
@@ -95,7 +98,7 @@ def _describe(links: list[Any], addresses: list[Any], system: System) -> tuple[I
                 multicast=bool(flags & IFF_MULTICAST),
                 mtu=int(link.get_attr("IFLA_MTU") or 0),
                 speed_mbit=_speed(name, system) if flags & IFF_RUNNING else None,
-                addresses=tuple(_addresses(index, addresses)),
+                addresses=tuple(_addresses(of_link.get(index, ()))),
                 in_mdns_group=None if members is None else index in members,
             )
         )
@@ -116,10 +119,10 @@ def _read_members(system: System) -> frozenset[int] | None:
     return None if groups == [None, None] else read_mdns_members(*texts)
 
 
-def _addresses(index: int, messages: Iterable[Any]) -> Iterable[Address]:
+def _addresses(messages: Iterable[Any]) -> Iterable[Address]:
     for message in messages:
         flags = message.get_attr("IFA_FLAGS") or message["flags"]
-        if message["index"] != index or flags & _NOT_USABLE:
+        if flags & _NOT_USABLE:
             continue
         # the own end of a point-to-point link is IFA_LOCAL; IPv6 mostly has IFA_ADDRESS alone
         ip = ipaddress.ip_address(message.get_attr("IFA_LOCAL") or message.get_attr("IFA_ADDRESS"))

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 from avahi_gpu.host.aside import aside
 from avahi_gpu.host.system import System
-from avahi_gpu.model import Clock, GpuDevices, SharedMemory, Surroundings
+from avahi_gpu.model import AVAHI_SOCKET, Clock, GpuDevices, SharedMemory, Surroundings
 
 if TYPE_CHECKING:
     from avahi_gpu.host.probers import Ground
 
 BUS_SOCKETS = ("/run/dbus/system_bus_socket", "/var/run/dbus/system_bus_socket")
-AVAHI_SOCKET = "/run/avahi-daemon/socket"
 NVIDIA, MAKERS = "0x10de", {"0x1002": "AMD", "0x8086": "Intel"}  # PCI vendors
 DISPLAY, ACCELERATOR = "0x03", "0x12"  # PCI classes
 WHOLE = ["0", "0", "4294967295"]  # /proc/self/uid_map where users are who they are

@@ -71,6 +71,7 @@ from avahi_gpu.model.view import (
     Trial,
 )
 from avahi_gpu.model.words import (
+    AVAHI_SOCKET,
     CONFIG_FOLDER,
     DEFAULT_CLUSTER,
     DEFAULT_PORT,
@@ -94,6 +95,7 @@ from avahi_gpu.model.words import (
 )
 
 __all__ = [
+    "AVAHI_SOCKET",
     "CONFIG_FOLDER",
     "DEFAULT_CLUSTER",
     "DEFAULT_PORT",

@@ -15,6 +15,7 @@ DOMAIN = "local"
 DEFAULT_PORT = 29500  # torch's customary MASTER_PORT, published by setup
 DEFAULT_CLUSTER = "default"
 TORCH_AT_LEAST = (2, 6)  # the first that loads a rendezvous backend by entry point (torchrun.handlers)
+AVAHI_SOCKET = "/run/avahi-daemon/socket"  # where nss-mdns asks avahi-daemon, built into it
 SERVICE_FILE = Path("/etc/avahi/services/torch.service")
 CONFIG_FOLDER = Path("/etc/avahi-gpu")
 STATE_FOLDER = Path("/var/lib/avahi-gpu")

@@ -8,7 +8,7 @@ import pytest
 from dbus_next import Message
 
 from avahi_gpu.host import lan
-from avahi_gpu.host.hearing import ANSWER_AT_ONCE
+from avahi_gpu.host.questions import ANSWER_AT_ONCE
 from tests.bus.conftest import PrivateBus, reply, run
 from tests.bus.test_browser import Lan, browsing
 
