@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,7 @@ SILENCE_S = 2.0  # a node that is asked twice and has not answered by then is tr
 ENOUGH = 2  # whoever was asked less often is not silent: see host/questions.py
 DOUBT_S = 4.2  # nobody is blamed before the third question, which leaves at 3.1 s: two may be lost or late
 RECALL_S = 0.05  # what the daemon remembers it tells at once: nodes are asked before other neighbours
+TOLD_S = 1.0  # from an answer at the card to its news from avahi-daemon, on a busy machine too
 ALIVE_S = 0.8
 WITHIN_S = 8.0  # with time for a busy machine: what is not known in the end is said to be unknown
 INTERFACES_MAX = 4
@@ -89,7 +91,7 @@ class Trial:
         self.tapped = False
         self.sent = False
         self.seen: dict[str, None] = {}
-        self.replied: dict[str, None] = {}
+        self.replied: dict[str, float] = {}  # address -> when it first did, by the monotonic clock
         self.states: dict[str, str] = {}  # address -> asked, answered, remembered
         self.nodes: dict[str, None] = {}
         self.services: dict[str, Service] = {}
@@ -127,7 +129,7 @@ class Trial:
             if datagram.message.response:
                 told = (self._names.get(name) for name in datagram.message.told)
                 for address in filter(None, told):
-                    self.replied[address] = None
+                    self.replied.setdefault(address, time.monotonic())
                     self._reply_of(address).set()
 
     def _reply_of(self, address: str) -> asyncio.Event:
@@ -222,21 +224,25 @@ class Trial:
         return self.questions.get(address, 0) >= ENOUGH
 
     def ear(self) -> Ear:
-        """Return what came of it."""
+        """Return what came of it; of whom only the last moment brought an answer nothing is known."""
+        recent = time.monotonic() - TOLD_S
+        doubtful = {a for a, when in self.replied.items() if when > recent and self.states.get(a) == "asked"}
+        states = {a: s for a, s in self.states.items() if a not in doubtful}
 
         def those(state: str) -> tuple[str, ...]:
-            return tuple(a for a, s in self.states.items() if s == state)
+            return tuple(a for a, s in states.items() if s == state)
 
-        hardly = tuple(a for a in self.alive if self.tapped and self.sent and not self._asked_enough(a))
+        alive = [a for a in self.alive if a not in doubtful]
+        hardly = tuple(a for a in alive if self.tapped and self.sent and not self._asked_enough(a))
         return Ear(
             self.interface.name,
-            tuple(self.states),
-            tuple(a for a in self.nodes if a in self.states),
+            tuple(states),
+            tuple(a for a in self.nodes if a in states),
             those("answered"),
             those("remembered"),
-            tuple(a for a in self.alive if a not in hardly),
+            tuple(a for a in alive if a not in hardly),
             self.sent if self.tapped else None,
-            tuple(self.replied) if self.tapped else None,
+            tuple(a for a in self.replied if a not in doubtful) if self.tapped else None,
             tuple(self.seen) if self.tapped else None,
             hardly,
         )

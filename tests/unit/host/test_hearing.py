@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from avahi_gpu.files.mdns_message import Datagram, Message
-from avahi_gpu.host.hearing import NEIGHBOURS_MAX, Trial, parse_arp
+from avahi_gpu.host.hearing import NEIGHBOURS_MAX, TOLD_S, Trial, parse_arp
 from avahi_gpu.model import Address, Interface
 
 CARD = Interface(
@@ -67,7 +69,7 @@ def test_what_looks_like_a_fault_is_doubted_until_an_answer_is_there(way: str) -
     trial.states["10.77.0.2"] = "asked"
     trial.sent = way != "mute"
     if way == "deaf":
-        trial.replied["10.77.0.2"] = None
+        trial.replied["10.77.0.2"] = 0.0
     if way == "cut off":
         assert not trial.is_ill  # a node that is off
         trial.alive = ["10.77.0.2"]
@@ -75,3 +77,18 @@ def test_what_looks_like_a_fault_is_doubted_until_an_answer_is_there(way: str) -
     assert trial.is_ill
     trial.states["10.77.0.2"] = "answered"
     assert not trial.is_ill
+
+
+def test_an_answer_of_the_last_moment_is_no_proof_that_avahi_daemon_is_deaf() -> None:
+    trial = Trial(CARD)
+    trial.tapped = trial.sent = True
+    for address in ("10.77.0.2", "10.77.0.3"):
+        trial.add(address, node=True)
+        trial.states[address] = "asked"
+    trial.alive = ["10.77.0.2", "10.77.0.3"]
+    trial.replied = {"10.77.0.2": time.monotonic(), "10.77.0.3": time.monotonic() - 2 * TOLD_S}
+
+    ear = trial.ear()
+
+    assert (ear.asked, ear.nodes, ear.replied) == (("10.77.0.3",), ("10.77.0.3",), ("10.77.0.3",))
+    assert "10.77.0.2" not in (*ear.alive, *ear.hardly_asked)
