@@ -6,43 +6,46 @@ The journal lies in ``/var/lib/avahi-gpu`` (mode 0700: it holds whole files of /
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 import msgspec
 
+from avahi_gpu.changes.debts import open_debts, paid_by
 from avahi_gpu.changes.record import (
     Before,
     CommandRecord,
+    DebtRecord,
     FileRecord,
     FolderRecord,
+    Pages,
+    PaymentRecord,
     Record,
     Restore,
     Reversal,
     ReversalRecord,
     Step,
     Unwinding,
-    decode_records,
+    decode_pages,
     digest,
     encode_record,
+    half_done,
     last_run,
     unwind,
 )
 from avahi_gpu.errors import AvahiGpuError, ChangeFailed
 from avahi_gpu.host import packages
+from avahi_gpu.host.interruption import held
 from avahi_gpu.host.system import System
 from avahi_gpu.model import HANDLE, STATE_FOLDER, Change
 
 JOURNAL = STATE_FOLDER / "journal"
 STATE_MODE = 0o700
-# not beside the journal: undo removes that folder, and a lock must outlive what it guards
-LOCK = "/run/avahi-gpu.lock"
+MAX_BYTES = 64 << 20  # some thousand changes: each holds the whole file as it was
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 COMMAND_S = 20.0  # firewall-cmd and netplan take seconds on a slow machine; none of them waits for anybody
 
@@ -58,25 +61,6 @@ class Undone:
     gone: tuple[CommandRecord, ...]
     left_folders: tuple[str, ...]
     failed: tuple[AvahiGpuError, ...]
-
-
-@contextmanager
-def locked(system: System) -> Iterator[None]:
-    """Keep a second setup, undo or fix out while the block runs. Raises ChangeFailed if one runs."""
-    handle = system.lock_handle(LOCK)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as fault:
-            if fault.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                raise ChangeFailed(f"cannot lock {LOCK}: {fault.strerror}") from fault
-            raise ChangeFailed(
-                "another avahi-gpu is changing this machine right now",
-                "wait until it has ended, then try again",
-            ) from None
-        yield
-    finally:
-        os.close(handle)
 
 
 def apply(
@@ -111,16 +95,64 @@ def apply(
 
 def read_journal(system: System) -> tuple[list[Record], list[int]]:
     """Return the records and the numbers of lines that are none. Raises ChangeFailed if it is unreadable."""
-    state = system.read(JOURNAL)
+    pages = read_pages(system)
+    return list(pages.records), list(pages.broken)
+
+
+def read_pages(system: System) -> Pages:
+    """Return what the journal holds. Raises ChangeFailed if it is unreadable."""
+    state = system.read(JOURNAL, MAX_BYTES)
     if state.content is None and state.error != os.strerror(errno.ENOENT):
-        raise ChangeFailed(f"cannot read {JOURNAL}: {state.error}", "run it as root")
-    return decode_records(state.content or b"")
+        hint = "look at what is there: it should be a file that only root may read, or nothing"
+        raise ChangeFailed(
+            f"cannot read {JOURNAL}: {state.error}", hint if system.is_root else "run it as root"
+        )
+    return decode_pages(state.content or b"")
+
+
+def tidy(system: System) -> list[str]:
+    """Clear away what a run left behind that was killed; return the paths of files that were half written.
+
+    Those are as they were before that run then. Call it inside ``locked``.
+    """
+    records = read_pages(system).records
+    mended = []
+    for restore in half_done(records, system.read):
+        _put_back(restore, system, last_run(records) or "")
+        mended.append(restore.path)
+    for path in {r.path for r in records if isinstance(r, FileRecord)}:
+        system.sweep(path)
+    return mended
+
+
+def read_debts(system: System) -> list[DebtRecord]:
+    """Return what daemons still have to be told of what was written; nothing where nobody may read it."""
+    try:
+        return open_debts(read_pages(system).records, boot_id(system))
+    except ChangeFailed:
+        return []
+
+
+def owe(debts: Sequence[DebtRecord], system: System) -> None:
+    """Remember what is to be run after the changes that are made next."""
+    known = read_debts(system)
+    for debt in debts:
+        if not any((d.argv, d.run) == (debt.argv, debt.run) for d in known):
+            _record(debt, system)
 
 
 def plan_undo(system: System, *, last: bool = False) -> Unwinding:
-    """Return what undoing would come to now; with ``last`` that of the last run alone."""
-    records = read_journal(system)[0]
-    return unwind(records, system.read, last_run(records) if last else None)
+    """Return what undoing would come to now; with ``last`` that of the last run alone.
+
+    Raises ChangeFailed where a later version of this program made changes.
+    """
+    pages = read_pages(system)
+    if pages.later:
+        raise ChangeFailed(
+            f"{JOURNAL} holds changes that a later version of avahi-gpu made",
+            "undo them with that version; nothing was changed now",
+        )
+    return unwind(pages.records, system.read, last_run(pages.records) if last else None)
 
 
 def undo(unwinding: Unwinding, system: System, say: Say = lambda _: None) -> Undone:
@@ -139,10 +171,11 @@ def undo(unwinding: Unwinding, system: System, say: Say = lambda _: None) -> Und
             continue
         say(step.change.title)
         try:
-            if isinstance(step, Restore):
-                _put_back(step, system)
-            else:
-                _take_back(step.record, system)
+            with held():
+                if isinstance(step, Restore):
+                    _put_back(step, system, max(unwinding.runs, default=""))
+                else:
+                    _take_back(step.record, system)
         except ChangeFailed as fault:
             if isinstance(step, Reversal) and not step.record.done:
                 gone.append(step.record)  # a crash kept us from knowing, and there is nothing to take back
@@ -157,7 +190,8 @@ def undo(unwinding: Unwinding, system: System, say: Say = lambda _: None) -> Und
             system.sweep(record.path)
     left_folders = [path for path in unwinding.folders if not system.remove_folder(path)]
     paths = {s.path for s in restored if isinstance(s, Restore)}
-    _close_journal(system, unwinding.runs, paths, left_folders, stuck)
+    with held():
+        _close_journal(system, unwinding.runs, paths, left_folders, stuck)
     return Undone(tuple(restored), tuple(kept), tuple(gone), tuple(left_folders), tuple(failed))
 
 
@@ -176,11 +210,15 @@ def _change_file(change: Change, system: System, run: str) -> None:
         _make_folder(PurePosixPath(state.link_target or change.path).parent, system, run)
     # the file behind a link, not the link: undo must not take the user's link for a file of ours
     real = state.link_target or change.path
-    _record(FileRecord(real, before, digest(change.content), run=run), system)
+    record = FileRecord(real, before, digest(change.content), run=run)
+    _record(record, system)
     if change.content is None:
         system.remove(change.path)
     else:
-        system.write(change.path, change.content, change.mode)
+        rewrites = msgspec.structs.replace(record, rewritten=change.content)
+        system.write(
+            change.path, change.content, change.mode, before_rewrite=lambda: _record(rewrites, system)
+        )
 
 
 def _make_folder(folder: PurePosixPath, system: System, run: str) -> None:
@@ -194,7 +232,7 @@ def _make_folder(folder: PurePosixPath, system: System, run: str) -> None:
 
 
 def _run_command(change: Change, system: System, run: str) -> None:
-    boot = _boot_id(system) if change.until_boot else ""
+    boot = boot_id(system) if change.until_boot else ""
     record = CommandRecord(
         change.kind,
         change.title,
@@ -224,7 +262,7 @@ def _run_command(change: Change, system: System, run: str) -> None:
 
 def _in_force(record: CommandRecord, system: System) -> bool:
     """Return whether what a command did is still there, as far as anybody can tell."""
-    if record.boot and record.boot != _boot_id(system):
+    if record.boot and record.boot != boot_id(system):
         return False
     return not record.verify or system.run(record.verify, COMMAND_S).ok
 
@@ -239,7 +277,8 @@ def _take_back(record: CommandRecord, system: System) -> None:
     _record(ReversalRecord(record.argv, run=record.run), system)
 
 
-def _boot_id(system: System) -> str:
+def boot_id(system: System) -> str:
+    """Return the id of this boot, '' where the kernel tells none."""
     return (system.read(BOOT_ID).content or b"").decode("ascii", "replace").strip()
 
 
@@ -250,22 +289,31 @@ def _run_daemon(change: Change, system: System, run: str) -> None:
         raise ChangeFailed(
             f"{' '.join(change.argv)}: {done.reason}", "its log tells more (journalctl, or syslog)"
         )
+    for debt in paid_by(change, read_debts(system)):
+        _record(PaymentRecord(debt.argv, run=run), system)
 
 
 def _record(record: Record, system: System) -> None:
     system.make_folder(STATE_FOLDER, STATE_MODE)
-    content = system.read(JOURNAL).content or b""
+    content = system.read(JOURNAL, MAX_BYTES).content or b""
     # a crash can have cut the last line short: the next one must not hang on to it
     gap = b"" if content.endswith(b"\n") or not content else b"\n"
     system.append(JOURNAL, gap + encode_record(record))
 
 
-def _put_back(restore: Restore, system: System) -> None:
+def _put_back(restore: Restore, system: System, run: str) -> None:
     before = restore.before
-    if before.content is None:
+    content = before.content
+    if content is None:
         system.remove(restore.path)
-    else:
-        system.write(restore.path, before.content, before.mode, before.uid, before.gid)
+        return
+
+    def tell() -> None:
+        state = system.read(restore.path)
+        now = Before(state.content, state.mode or 0, state.uid or 0, state.gid or 0)
+        _record(FileRecord(restore.path, now, digest(content), run=run, rewritten=content), system)
+
+    system.write(restore.path, content, before.mode, before.uid, before.gid, before_rewrite=tell)
 
 
 def _close_journal(
@@ -276,7 +324,8 @@ def _close_journal(
     stuck: Sequence[CommandRecord],
 ) -> None:
     """Keep of these runs only what could not be undone; in a journal without any record, remove it."""
-    records, _ = read_journal(system)
+    pages = read_pages(system)
+    records = pages.records
     ours = [r for r in records if r.run in runs]
     still = unwind(ours, system.read)
     open_paths = {*still.kept, *(r.path for r in still.restores)} - restored
@@ -289,8 +338,9 @@ def _close_journal(
         or (isinstance(r, FolderRecord) and r.path in left_folders and waits)
         or r in stuck
     ]
-    if remaining:
-        system.write(JOURNAL, b"".join(encode_record(r) for r in remaining), 0o600)
+    if remaining or pages.foreign:
+        lines = [*(line.strip() + b"\n" for line in pages.foreign), *map(encode_record, remaining)]
+        system.write(JOURNAL, b"".join(lines), 0o600)
     else:
         system.remove(JOURNAL)
         system.remove_folder(STATE_FOLDER)

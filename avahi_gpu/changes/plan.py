@@ -132,8 +132,8 @@ def whole(changes: Sequence[Change]) -> list[Change]:
 
     A daemon that was started a moment ago has not announced everything, and a check may call for a restart.
     """
-    starts = {_daemon_of(c.argv) for c in changes if c.kind == "daemon" and "--kill" not in c.argv}
-    return [c for c in changes if "--kill" not in c.argv or _daemon_of(c.argv) in starts]
+    starts = {daemon_of(c.argv) for c in changes if c.kind == "daemon" and "--kill" not in c.argv}
+    return [c for c in changes if "--kill" not in c.argv or daemon_of(c.argv) in starts]
 
 
 def _merge_packages(changes: Sequence[Change]) -> list[Change]:
@@ -165,11 +165,11 @@ def _each_once(changes: Iterable[Change]) -> list[Change]:
 def _daemons(fixes: Sequence[Fix]) -> list[Change]:
     groups = [[c for c in fix.changes if c.kind == "daemon"] for fix in fixes]
     starts = [group for group in groups if group and not any(_is_restart(c) for c in group)]
-    started = {_daemon_of(c.argv) for group in starts for c in group}
+    started = {daemon_of(c.argv) for group in starts for c in group}
     chosen: list[Change] = []
     for group in groups:
         restart = any(_is_restart(c) for c in group)
-        if restart and any(_daemon_of(c.argv) in started for c in group):
+        if restart and any(daemon_of(c.argv) in started for c in group):
             continue
         chosen += [c for c in group if not any(same(c, other) for other in chosen)]
     return chosen
@@ -177,16 +177,17 @@ def _daemons(fixes: Sequence[Fix]) -> list[Change]:
 
 def _without_restarts(changes: Iterable[Change], earlier: Sequence[Change]) -> list[Change]:
     """Leave restarts out of what is started anyway: that reads its files and looks at the network then."""
-    started = {_daemon_of(c.argv) for c in earlier if c.kind == "daemon"}
+    started = {daemon_of(c.argv) for c in earlier if c.kind == "daemon"}
     changes = list(changes)
-    again = {_daemon_of(c.argv) for c in changes if c.kind == "daemon" and _is_restart(c)} & started
-    return [c for c in changes if c.kind != "daemon" or _daemon_of(c.argv) not in again]
+    again = {daemon_of(c.argv) for c in changes if c.kind == "daemon" and _is_restart(c)} & started
+    return [c for c in changes if c.kind != "daemon" or daemon_of(c.argv) not in again]
 
 
 def _is_restart(change: Change) -> bool:
     return change.argv[:2] in _RESTARTS
 
 
-def _daemon_of(argv: tuple[str, ...]) -> str:
+def daemon_of(argv: tuple[str, ...]) -> str:
+    """Return the name of the daemon that a command line is about, all of it where that is none we know."""
     names = [word.partition(".")[0] for word in argv if word.startswith(("avahi-daemon", "dbus"))]
     return names[-1].replace("dbus-daemon", "dbus") if names else " ".join(argv)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from contextlib import nullcontext
 from datetime import datetime, timezone
 
 from avahi_gpu.changes import journal
-from avahi_gpu.changes.change import same
+from avahi_gpu.changes.debts import as_findings, debts_of, not_settled, owing
+from avahi_gpu.changes.lock import locked
 from avahi_gpu.changes.plan import Judge, next_step, plan, whole, without
+from avahi_gpu.host.interruption import held
 from avahi_gpu.host.system import System
-from avahi_gpu.model import Change, Facts, Finding, Fix
+from avahi_gpu.model import Change, Facts, Finding
 
 MAX_STEPS = 8  # packages, files and daemons, each again where one brought the next to light
 
@@ -39,34 +42,36 @@ def provision(
     """
     run = f"{command} {datetime.now(timezone.utc).isoformat()}"  # two runs never share a microsecond
     refused: list[Change] = []
-    owed: list[Finding] = []
-    with journal.locked(system):
+    with locked(system, say) as waited:
+        mended = journal.tidy(system)
+        for path in mended:
+            say(f"{path} was half written when an earlier run was cut off: it is as it was before that")
+        if waited or mended:
+            facts = read(facts)
         for _ in range(MAX_STEPS):
+            findings = [*judge(facts), *unsettled(system, facts, run)]
             # what was made and is asked for again did not help: a finding will say so
-            findings = [*judge(facts), *owed]
             step = next_step(whole(without(plan(findings), [*in_vain(made), *refused])))
             approved = approve(step) if step else None
             if approved is None:
                 break
             refused += without(step, approved)
-            owed += owing(findings, approved)
+            now, boot = time.time(), journal.boot_id(system)
+            journal.owe(debts_of(owing(findings, approved), now, boot, run), system)
             for change in approved:
-                made += journal.apply([change], system, say, run)
+                # a package manager takes minutes, and is told itself where it is to end
+                with nullcontext() if change.kind == "package" else held():
+                    made += journal.apply([change], system, say, run)
             if approved:
                 facts = read(facts)
     return facts
 
 
-def owing(findings: Sequence[Finding], step: Sequence[Change]) -> list[Finding]:
-    """Return what fixes of which this step is a part still need: a written file makes their findings well."""
-    owed = []
-    for finding in findings:
-        changes = finding.fix.changes if finding.fix is not None else ()
-        begun = any(same(change, one) for change in changes for one in step if one.kind != "daemon")
-        restarts = tuple(change for change in changes if change.kind == "daemon")
-        if begun and restarts:
-            owed.append(replace(finding, fix=Fix(finding.fix.title if finding.fix else "", restarts)))
-    return owed
+def unsettled(system: System, facts: Facts, run: str = "") -> list[Finding]:
+    """Return what daemons still have to be told: by this run, or by one that was cut short, as findings."""
+    debts = journal.read_debts(system)
+    ours = [debt for debt in debts if debt.run == run]
+    return as_findings([*ours, *not_settled([d for d in debts if d not in ours], facts)])
 
 
 def in_vain(made: Sequence[Change]) -> list[Change]:

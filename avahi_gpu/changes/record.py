@@ -6,7 +6,9 @@ names.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +18,9 @@ import msgspec
 from avahi_gpu.model import Change, FileState
 
 RECORD_VERSION = 1
+# every line begins with it, and no string within one holds it: there its quotes have a backslash before them
+_MARK = b'{"kind":"'
+BLOCK_BYTES = 512  # what a disk writes whole, or not at all
 
 
 class Before(msgspec.Struct, frozen=True):
@@ -28,13 +33,17 @@ class Before(msgspec.Struct, frozen=True):
 
 
 class FileRecord(msgspec.Struct, frozen=True, tag="file", tag_field="kind"):
-    """A file was, or was about to be, changed. ``after`` is the new content's SHA-256, '' for removed."""
+    """A file was, or was about to be, changed. ``after`` is the new content's SHA-256, '' for removed.
+
+    ``rewritten``: the new content, where the file is written in place and a power cut can leave it half done.
+    """
 
     path: str
     before: Before
     after: str
     version: int = RECORD_VERSION
     run: str = ""
+    rewritten: bytes | None = None
 
 
 class FolderRecord(msgspec.Struct, frozen=True, tag="folder", tag_field="kind"):
@@ -71,7 +80,40 @@ class ReversalRecord(msgspec.Struct, frozen=True, tag="reversal", tag_field="kin
     run: str = ""
 
 
-Record = FileRecord | FolderRecord | CommandRecord | ReversalRecord
+class DebtRecord(msgspec.Struct, frozen=True, tag="debt", tag_field="kind"):
+    """Files are about to be changed that a daemon reads when it starts: ``argv`` is still to be run then.
+
+    ``at``: when, by the clock that stamps files. ``boot``: a debt ends with its boot.
+    """
+
+    title: str
+    argv: tuple[str, ...]
+    finding: str  # the id of the finding whose fix it is a part of
+    at: float
+    boot: str
+    version: int = RECORD_VERSION
+    run: str = ""
+
+
+class PaymentRecord(msgspec.Struct, frozen=True, tag="payment", tag_field="kind"):
+    """What was owed has been run."""
+
+    argv: tuple[str, ...]
+    version: int = RECORD_VERSION
+    run: str = ""
+
+
+Record = FileRecord | FolderRecord | CommandRecord | ReversalRecord | DebtRecord | PaymentRecord
+
+
+@dataclass(frozen=True)
+class Pages:
+    """A journal as it is read."""
+
+    records: tuple[Record, ...]
+    broken: tuple[int, ...]  # numbers of the lines that are not wholly records of ours
+    foreign: tuple[bytes, ...]  # what of them no crash of ours can have left: kept as it is
+    later: bool  # whether a later version of this program wrote some of them
 
 
 @dataclass(frozen=True)
@@ -129,26 +171,81 @@ def encode_record(record: Record) -> bytes:
     return msgspec.json.encode(record) + b"\n"
 
 
-def decode_records(content: bytes) -> tuple[list[Record], list[int]]:
-    """Return the records of a journal and the numbers of the lines that are none.
+def decode_pages(content: bytes) -> Pages:
+    """Return what a journal holds.
 
-    A line cut short by a crash was written before its change was made, so leaving it out is right.
+    A line cut short by a crash was written before its change was made, so leaving it out is right; what was
+    appended to it without a break between them is found all the same.
     """
     records: list[Record] = []
     broken: list[int] = []
+    foreign: list[bytes] = []
+    later = False
     for number, line in enumerate(content.split(b"\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            record = msgspec.json.decode(line, type=Record)
-        except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError):
-            broken.append(number)
-            continue
-        if record.version == RECORD_VERSION:
-            records.append(record)
-        else:
-            broken.append(number)
-    return records, broken
+        for part in re.split(b"(?=" + re.escape(_MARK) + b")", line):
+            record = _decode(part)
+            if isinstance(record, RECORDS) and record.version == RECORD_VERSION:
+                records.append(record)
+            elif part.strip():
+                broken += [number] if number not in broken else []
+                later = later or record is not None
+                foreign += [] if record is None and _is_torn(part) else [part]
+    return Pages(tuple(records), tuple(broken), tuple(foreign), later)
+
+
+def decode_records(content: bytes) -> tuple[list[Record], list[int]]:
+    """Return the records of a journal and the numbers of the lines that are not wholly records of ours."""
+    pages = decode_pages(content)
+    return list(pages.records), list(pages.broken)
+
+
+class _Unknown(msgspec.Struct, frozen=True):
+    kind: str
+    version: int
+
+
+RECORDS = (FileRecord, FolderRecord, CommandRecord, ReversalRecord, DebtRecord, PaymentRecord)
+
+
+def _decode(part: bytes) -> Record | _Unknown | None:
+    """Return the record, what a later version may have written, or None for what is none."""
+    try:
+        return msgspec.json.decode(part, type=Record)
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError):
+        with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return msgspec.json.decode(part, type=_Unknown)
+        return None
+
+
+def _is_torn(part: bytes) -> bool:
+    """Whether a crash can have left it: the beginning of a record, or a block that never reached the disk."""
+    begun = part.startswith(_MARK) or _MARK.startswith(part)
+    return (begun and part.count(b"{") > part.count(b"}")) or b"\0" in part
+
+
+def is_half_done(current: bytes, old: bytes, new: bytes) -> bool:
+    """Whether a file that was rewritten in place is neither ``old`` nor ``new``, but made of parts of both.
+
+    A file that somebody edited holds something else; blank lines at its end apart.
+    """
+    length = max(len(old), len(new))
+    if current in (old, new) or len(current) > length:
+        return False
+    texts = [text.ljust(length, b"\n") for text in (current, old, new)]
+    blocks = ([t[at : at + BLOCK_BYTES] for t in texts] for at in range(0, length, BLOCK_BYTES))
+    return all(block in (one, other, bytes(len(block))) for block, one, other in blocks)
+
+
+def half_done(records: Sequence[Record], read: Callable[[str], FileState]) -> list[Restore]:
+    """Return the files that a power cut left half done, with what each was before."""
+    last = {r.path: r for r in records if isinstance(r, FileRecord)}
+    found = []
+    for record in last.values():
+        content = read(record.path).content
+        old, new = record.before.content, record.rewritten
+        if None not in (content, old, new) and is_half_done(content or b"", old or b"", new or b""):
+            found.append(Restore(record.path, record.before, content))
+    return found
 
 
 def last_run(records: Sequence[Record]) -> str | None:

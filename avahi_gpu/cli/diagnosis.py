@@ -20,9 +20,11 @@ from avahi_gpu.checks.peers import restrict_peers
 from avahi_gpu.checks.registry import all_checks, run_checks, select_checks
 from avahi_gpu.checks.tracing import tell_story
 from avahi_gpu.cli.consent import ask_for, demand_consent, demand_root
+from avahi_gpu.cli.outcome import interruption
 from avahi_gpu.errors import AvahiGpuError, ChangeFailed, ExitCode, Misuse
 from avahi_gpu.host.facts import read_facts
 from avahi_gpu.host.gpu import find_python
+from avahi_gpu.host.interruption import heard
 from avahi_gpu.host.limits import make_room
 from avahi_gpu.host.memory import remember
 from avahi_gpu.host.system import System
@@ -170,8 +172,11 @@ class Doctor:
         self, facts: Facts, findings: list[Finding]
     ) -> tuple[Facts, list[Finding], tuple[AvahiGpuError, ...]]:
         """Make the changes that the findings offer, ask again, and return what is true then."""
+        from avahi_gpu.changes.provision import provision, unsettled  # what reads the journal loads 20 ms
+
         order = self.order
-        wanted, _ = plan_all(facts, self.judge)
+        unsaid = unsettled(self.system, facts) if facts.is_root else []
+        wanted, _ = plan_all(facts, lambda facts: [*self.judge(facts), *unsaid])
         if not wanted:
             wrong = any(f.verdict in ("warn", "error") for f in findings)
             order.out.print(
@@ -190,22 +195,23 @@ class Doctor:
             return facts, findings, ()
 
         made: list[Change] = []
-        from avahi_gpu.changes.provision import provision  # what reads the journal takes 20 ms to load
-
         errors: tuple[AvahiGpuError, ...] = ()
         try:
-            provision(
-                facts,
-                judge=self.judge,
-                read=self.read_this_machine,
-                approve=approve,
-                system=self.system,
-                made=made,
-                command="doctor --fix",
-                say=lambda text: order.out.print(f"… {printable(text)}"),
-            )
+            with heard():
+                provision(
+                    facts,
+                    judge=self.judge,
+                    read=self.read_this_machine,
+                    approve=approve,
+                    system=self.system,
+                    made=made,
+                    command="doctor --fix",
+                    say=lambda text: order.out.print(f"… {printable(text)}"),
+                )
         except ChangeFailed as fault:
             errors = (fault,)
+        except KeyboardInterrupt:
+            raise interruption(made, "doctor --fix") from None
         tried = {f.id: f.fix for f in findings if f.fix and not without(plan([f]), made)}
         lasting = {f.id for f in findings if f.verdict in UNSETTLED and f.id not in tried}
         facts, findings = self._settled(facts, lasting, patience_s=0.0 if errors else SETTLE_S)

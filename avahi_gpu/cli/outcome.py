@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
@@ -13,6 +13,7 @@ from typing import NoReturn
 import typer
 
 from avahi_gpu.errors import AvahiGpuError, ExitCode, Interrupted, Misuse
+from avahi_gpu.model import Change
 from avahi_gpu.render.text import console, describe_error
 from avahi_gpu.result import Result, failed
 
@@ -58,6 +59,16 @@ def guarded(command: str, *, as_json: bool = False) -> Iterator[None]:
         # the reader of our output has gone (`avahi-gpu peers | head -1`): nothing to tell anybody
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(int(ExitCode.FINE)) from None
+
+
+def interruption(made: Sequence[Change], command: str) -> Interrupted:
+    """Return the error of a command that was to end while it changed the machine: what is, how to go on."""
+    if not made:
+        return Interrupted("interrupted before a change was complete", f"avahi-gpu {command} begins anew")
+    return Interrupted(
+        f"interrupted; done until then: {'; '.join(c.title for c in made)}",
+        f"avahi-gpu {command} goes on from here, avahi-gpu undo --last takes back what was done",
+    )
 
 
 def _removed_folder() -> Misuse | None:

@@ -13,9 +13,10 @@ from rich.console import Console
 import avahi_gpu.checks  # noqa: F401  registers them
 from avahi_gpu.changes.change import describe
 from avahi_gpu.changes.plan import Judge, plan_all
-from avahi_gpu.changes.provision import provision
+from avahi_gpu.changes.provision import provision, unsettled
 from avahi_gpu.checks.registry import all_checks, run_checks, setup_findings
 from avahi_gpu.cli.consent import ask_for, demand_consent, demand_root
+from avahi_gpu.cli.outcome import interruption
 from avahi_gpu.errors import AvahiGpuError, ChangeFailed, ExitCode, Misuse
 from avahi_gpu.files.txt import MAX_VALUE_BYTES
 from avahi_gpu.host.facts import read_facts
@@ -74,7 +75,8 @@ def set_up(system: System, order: Order) -> Result:
 
     facts = read(None)
     _demand_sound(facts, judge)
-    wanted, _ = plan_all(facts, judge)
+    unsaid = unsettled(system, facts)
+    wanted, _ = plan_all(facts, lambda facts: [*judge(facts), *unsaid])
     if not wanted:
         order.out.print("nothing to do")
         return _report(order, [], *_prove(read, facts, order, patience_s=PROOF_UNCHANGED_S))
@@ -114,11 +116,16 @@ def _change(
             command="setup",
             say=lambda text: order.out.print(f"… {printable(text)}"),
         )
+        if facts.init != "systemd" and any(c.kind == "daemon" for c in made):
+            order.out.print(
+                "There is no systemd here: what was started now does not start by itself at boot."
+            )
+        return _report(order, made, *_prove(read, facts, order, patience_s=PROOF_S))
     except ChangeFailed as fault:
-        return Result("setup", _data(made, changed=bool(made)), fault.exit_code, (fault,))
-    if facts.init != "systemd" and any(c.kind == "daemon" for c in made):
-        order.out.print("There is no systemd here: what was started now does not start by itself at boot.")
-    return _report(order, made, *_prove(read, facts, order, patience_s=PROOF_S))
+        error: AvahiGpuError = fault
+    except KeyboardInterrupt:
+        error = interruption(made, "setup")
+    return Result("setup", _data(made, changed=bool(made)), error.exit_code, (error,))
 
 
 def _prove(

@@ -8,6 +8,7 @@ import typer
 
 from avahi_gpu.cli.outcome import finish, guarded
 from avahi_gpu.errors import Misuse
+from avahi_gpu.host.interruption import heard
 
 
 def command(
@@ -33,7 +34,7 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Make this machine a node: packages, avahi-daemon, service file, hosts line. A second run is a no-op."""
-    with guarded("setup", as_json=as_json):
+    with guarded("setup", as_json=as_json), heard():
         from avahi_gpu.cli.provisioning import Order, demand_cluster_name, set_up, setup_areas
         from avahi_gpu.host.system import System
 

@@ -10,11 +10,13 @@ import typer
 
 from avahi_gpu.changes import journal
 from avahi_gpu.changes.change import describe
+from avahi_gpu.changes.lock import locked
 from avahi_gpu.changes.record import CommandRecord, Restore
 from avahi_gpu.cli.consent import consent, demand_consent, demand_root
 from avahi_gpu.cli.outcome import finish, guarded
-from avahi_gpu.errors import ExitCode
+from avahi_gpu.errors import ExitCode, Interrupted
 from avahi_gpu.host.daemons import DEFAULT_CONFIG
+from avahi_gpu.host.interruption import heard
 from avahi_gpu.host.system import System
 from avahi_gpu.render.diff import show_changes
 from avahi_gpu.render.text import console, printable
@@ -29,7 +31,7 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Take back what setup and doctor --fix changed. Edits made since are kept; packages stay."""
-    with guarded("undo", as_json=as_json):
+    with guarded("undo", as_json=as_json), heard():
         system = System()
         demand_root(system.is_root, "undo")
         finish(undo(system, last=last, yes=yes, as_json=as_json), as_json=as_json, show=lambda _: None)
@@ -38,7 +40,11 @@ def command(
 def undo(system: System, *, last: bool, yes: bool, as_json: bool) -> Result:
     """Undo, and return ``{"changes", "changed", "kept"}``; exit code 1 where something would not go back."""
     out = console(io.StringIO() if as_json else None)
-    with journal.locked(system):
+    with locked(system, lambda text: out.print(f"… {printable(text)}")):
+        for path in journal.tidy(system):
+            out.print(
+                f"{printable(path)} was half written when an earlier run was cut off; it is whole again"
+            )
         records, broken = journal.read_journal(system)
         if broken:
             lines = ", ".join(str(n) for n in broken)
@@ -61,7 +67,11 @@ def undo(system: System, *, last: bool, yes: bool, as_json: bool) -> Result:
                     {"changes": [describe(c) for c in changes], "changed": False, "kept": []},
                     ExitCode.PENDING,
                 )
-        done = journal.undo(unwinding, system)
+        try:
+            done = journal.undo(unwinding, system)
+        except KeyboardInterrupt:
+            hint = "avahi-gpu undo takes back the rest"
+            raise Interrupted("interrupted before all was taken back", hint) from None
     for path in done.kept:
         out.print(f"{printable(path)} was edited since: your edit is kept.")
         out.print("  To have the old one back nevertheless, move the file away and run undo again.")

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,21 +26,26 @@ class Wanted:
     mtime_ns: int | None
 
 
-def replace(real: Path, wanted: Wanted, *, exists: bool) -> None:
-    """Put ``wanted`` in the place of ``real`` by a rename, else in place. Raises OSError."""
+def replace(
+    real: Path, wanted: Wanted, *, exists: bool, before_rewrite: Callable[[], None] = lambda: None
+) -> None:
+    """Put ``wanted`` in the place of ``real`` by a rename, else in place. Raises OSError.
+
+    ``before_rewrite`` is called before a file is written in place, which a power cut may leave half done.
+    """
     temporary = temporary_of(real)
     try:
         temporary.unlink(missing_ok=True)  # left by a crash
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError as fault:
         if exists and fault.errno in _NO_NEW_FILE:
-            return _rewrite(real, wanted)
+            return _rewrite(real, wanted, before_rewrite)
         raise
     try:
         try:
             if exists:
                 _copy_attributes(real, handle)
-            _fill(handle, wanted)
+            _fill(handle, wanted, wanted.content)
         finally:
             os.close(handle)
         try:
@@ -48,7 +54,7 @@ def replace(real: Path, wanted: Wanted, *, exists: bool) -> None:
             if not exists or fault.errno not in _NO_RENAME:
                 raise
             temporary.unlink()
-            _rewrite(real, wanted)
+            _rewrite(real, wanted, before_rewrite)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -81,20 +87,32 @@ def temporary_of(real: Path) -> Path:
     return real.parent / f".{real.name}.avahi-gpu-new"
 
 
-def _rewrite(real: Path, wanted: Wanted) -> None:
-    """Write in place: a file that is a mount of its own (containers) cannot be renamed over."""
+def _rewrite(real: Path, wanted: Wanted, before_rewrite: Callable[[], None]) -> None:
+    """Write in place: a file that is a mount of its own (containers) cannot be renamed over.
+
+    Between any two of our system calls the file holds the old content or the new one, with blank lines behind
+    it at most: it first grows by blank lines, which tells whether the disk has room, is then overwritten by
+    one call, and cut to its length last.
+    """
     handle = os.open(real, os.O_WRONLY | os.O_CLOEXEC)
     try:
-        _fill(handle, wanted)
+        before_rewrite()
+        size = os.fstat(handle).st_size
+        try:
+            write_all(handle, b"\n" * (len(wanted.content) - size), at=size)
+        except OSError:
+            os.ftruncate(handle, size)
+            raise
+        _fill(handle, wanted, wanted.content + b"\n" * (size - len(wanted.content)))
     finally:
         os.close(handle)
 
 
-def _fill(handle: int, wanted: Wanted) -> None:
+def _fill(handle: int, wanted: Wanted, content: bytes) -> None:
     status = os.fstat(handle)
     # first, so that a secret which goes into an open file is never seen by those who may not read it later
     os.fchmod(handle, stat.S_IMODE(status.st_mode) & wanted.mode)
-    write_all(handle, wanted.content)
+    write_all(handle, content, at=0)
     os.ftruncate(handle, len(wanted.content))
     if (status.st_uid, status.st_gid) != (wanted.uid, wanted.gid):
         os.fchown(handle, wanted.uid, wanted.gid)
@@ -113,11 +131,25 @@ def read_all(handle: int, limit: int) -> bytes:
     return b"".join(parts)
 
 
-def write_all(handle: int, content: bytes) -> None:
-    """Write every byte."""
+def write_all(handle: int, content: bytes, at: int | None = None) -> None:
+    """Write every byte, from the place ``at`` on; None: where the file's own mark stands."""
     view = memoryview(content)
     while view:
-        view = view[os.write(handle, view) :]
+        written = os.write(handle, view) if at is None else os.pwrite(handle, view, at)
+        view = view[written:]
+        at = None if at is None else at + written
+
+
+def append_line(handle: int, line: bytes) -> None:
+    """Add a line to a file opened for appending, or nothing of it where the disk is full. Raises OSError."""
+    size = os.fstat(handle).st_size
+    try:
+        write_all(handle, line)
+        os.fsync(handle)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.ftruncate(handle, size)
+        raise
 
 
 def _copy_attributes(real: Path, handle: int) -> None:

@@ -8,7 +8,6 @@ import os
 import selectors
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -65,11 +64,11 @@ def run_process(
     """
     started = time.monotonic()
     with contextlib.ExitStack() as stack:
-        stdin = stack.enter_context(tempfile.TemporaryFile()) if input is not None else None
+        stdin = stack.enter_context(_memory()) if input is not None else None
         if stdin is not None and input is not None:
             stdin.write(input)
             stdin.seek(0)
-        files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(2)] if leaves_children else None
+        files = [stack.enter_context(_memory()) for _ in range(2)] if leaves_children else None
         try:
             process = subprocess.Popen(
                 list(argv),
@@ -102,6 +101,11 @@ def run_process(
         elapsed_s = time.monotonic() - started
         texts = [part.decode("utf-8", "replace") for part in output]
         return Completed(tuple(argv), process.returncode if in_time else None, texts[0], texts[1], elapsed_s)
+
+
+def _memory() -> IO[bytes]:
+    """Return a file in memory: the disk may be full, and it outlives us where the program does."""
+    return os.fdopen(os.memfd_create("avahi-gpu", os.MFD_CLOEXEC), "w+b")
 
 
 def _wait(process: subprocess.Popen[bytes], deadline: float, files: Sequence[IO[bytes]]) -> list[bytes]:

@@ -11,12 +11,12 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath, PurePosixPath
 
 from avahi_gpu.errors import ChangeFailed
-from avahi_gpu.host.atomic import Wanted, create, read_all, replace, sync_folder, temporary_of, write_all
+from avahi_gpu.host.atomic import Wanted, append_line, create, read_all, replace, sync_folder, temporary_of
 from avahi_gpu.host.process import GRACE_S, QUICK_GRACE_S, Completed, run_process
 from avahi_gpu.model import NOT_A_FILE, FileState
 
@@ -24,11 +24,8 @@ MAX_FILE_BYTES = 4 << 20  # no configuration file is larger; what is larger is n
 MAX_LINKS = 40  # as the kernel's own limit (path_resolution(7))
 NEW_FILE_MODE = 0o644
 DAEMON_START_S = 20.0  # avahi-daemon --daemonize returns once it listens; slow disks included
-ADMIN_FOLDERS = (
-    "/usr/local/sbin",
-    "/usr/sbin",
-    "/sbin",
-)  # not on the PATH of a user: avahi-daemon lives there
+# not on the PATH of a user: avahi-daemon lives there
+ADMIN_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 
 _TOP = Path("/")
 
@@ -170,6 +167,8 @@ class System:
         mode: int | None = None,
         uid: int | None = None,
         gid: int | None = None,
+        *,
+        before_rewrite: Callable[[], None] = lambda: None,
     ) -> None:
         """Make the file hold ``content``, all or nothing, also through a power cut. Raises ChangeFailed.
 
@@ -177,6 +176,8 @@ class System:
         new one gets 0644 and is ours. The whole second of the modification time always grows: avahi-daemon
         loads a service file again only where it differs (static-services.c). The folder must be there. Other
         names of the file (hard links) keep the old content: such a copy is a snapshot's more often than not.
+        A file that nothing can be renamed over is written in place, which a power cut can leave half done:
+        ``before_rewrite`` is called first.
         """
         try:
             real = self._locate(str(path))
@@ -190,7 +191,7 @@ class System:
                 gid if gid is not None else old.st_gid if old else os.getegid(),
                 max(time.time_ns(), (int(old.st_mtime) + 1) * 10**9) if old else None,
             )
-            replace(real, wanted, exists=old is not None)
+            replace(real, wanted, exists=old is not None, before_rewrite=before_rewrite)
         except OSError as fault:
             raise _failed(f"cannot write {path}", fault) from fault
 
@@ -209,8 +210,7 @@ class System:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             handle = os.open(self._inside(str(path)), flags, mode)
             try:
-                write_all(handle, line)
-                os.fsync(handle)
+                append_line(handle, line)
             finally:
                 os.close(handle)
             sync_folder(self._inside(str(path)).parent)
@@ -241,6 +241,7 @@ class System:
                 if not real.is_dir():
                     real.mkdir(mode)
                     real.chmod(mode)  # whatever the umask
+                    sync_folder(real.parent)
                     made.append(str(folder))
         except OSError as fault:
             raise _failed(f"cannot make the folder {path}", fault) from fault

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from avahi_gpu.changes import journal
-from avahi_gpu.changes.record import CommandRecord, digest, encode_record, unwind
+from avahi_gpu.changes.record import CommandRecord, decode_records, digest, encode_record, unwind
 from avahi_gpu.errors import ChangeFailed
 from avahi_gpu.host.system import System
 from avahi_gpu.model import HANDLE, Change, FileState
@@ -272,7 +272,7 @@ def test_an_edit_since_the_last_run_is_kept(system: System, tmp_path: Path) -> N
 
 def test_a_journal_from_before_runs_had_names_is_one_run() -> None:
     line = b'{"kind":"file","path":"/etc/x","before":{"content":"b2xk"},"after":"%s","version":1}\n'
-    records, broken = journal.decode_records(line % digest(b"new").encode())
+    records, broken = decode_records(line % digest(b"new").encode())
 
     unwinding = unwind(records, lambda path: FileState(path, b"new", 0o644), journal.last_run(records))
 
@@ -283,4 +283,4 @@ def test_a_journal_from_before_runs_had_names_is_one_run() -> None:
 def test_a_record_says_of_which_run_it_is() -> None:
     one = CommandRecord("command", "t", ("a",), run="setup 1", undo=("b",), done=True)
 
-    assert journal.decode_records(encode_record(one))[0] == [one]
+    assert decode_records(encode_record(one))[0] == [one]

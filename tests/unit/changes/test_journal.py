@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from avahi_gpu.changes import journal
+from avahi_gpu.changes.lock import locked
 from avahi_gpu.changes.record import CommandRecord, decode_records, encode_record
 from avahi_gpu.errors import ChangeFailed
 from avahi_gpu.host.system import System
@@ -206,12 +207,12 @@ def test_nothing_to_undo_is_no_error(system: System, tmp_path: Path) -> None:
 
 def test_two_at_once_exclude_each_other(system: System) -> None:
     with (
-        journal.locked(system),
+        locked(system, wait_s=0.3),
         pytest.raises(ChangeFailed, match="another avahi-gpu"),
-        journal.locked(system),
+        locked(system, wait_s=0.3),
     ):
         pass
-    with journal.locked(system):
+    with locked(system, wait_s=0.3):
         pass
 
 

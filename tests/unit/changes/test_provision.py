@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from avahi_gpu.changes import journal
+from avahi_gpu.changes.lock import locked
 from avahi_gpu.changes.provision import provision
 from avahi_gpu.errors import ChangeFailed
 from avahi_gpu.host.system import System
@@ -123,7 +124,7 @@ def test_what_was_made_before_a_failure_is_known(system: System) -> None:
         run(system, lambda facts: [finding(good, bad)], made)
 
     assert made == [good]
-    with journal.locked(system):  # and the lock is free again
+    with locked(system):  # and the lock is free again
         pass
 
 
