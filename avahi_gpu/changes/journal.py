@@ -344,3 +344,8 @@ def _close_journal(
     else:
         system.remove(JOURNAL)
         system.remove_folder(STATE_FOLDER)
+
+
+def note(record: Record, system: System) -> None:
+    """Add a record, on the disk when this returns. Call it inside ``locked``."""
+    _record(record, system)

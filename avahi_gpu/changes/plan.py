@@ -91,8 +91,10 @@ def _foresee_file(facts: Facts, change: Change) -> Facts:
             state, content=change.content, mode=change.mode, uid=state.uid or 0, gid=state.gid or 0, error=""
         )
 
+    unit = facts.host.boot_unit
     return replace(
         facts,
+        host=replace(facts.host, boot_unit=replace(unit, file=after(unit.file))) if unit else facts.host,
         nsswitch=after(facts.nsswitch),
         etc_hosts=after(facts.etc_hosts),
         avahi_conf=after(facts.avahi_conf),

@@ -90,6 +90,17 @@ def start_avahi(facts: Facts) -> Fix:
     return _daemon("start avahi-daemon", ("avahi-daemon", "--daemonize", *_file_option(facts)))
 
 
+def enable(unit: str) -> Fix:
+    """Return the fix that lets systemd start a unit at boot; undo takes that back."""
+    change = command(
+        f"enable {unit}",
+        ("systemctl", "enable", unit),
+        undo=("systemctl", "disable", unit),
+        verify=("systemctl", "is-enabled", "--quiet", unit),
+    )
+    return Fix(change.title, (change,))
+
+
 def restart_avahi(facts: Facts) -> Fix:
     """Return the fix that restarts a running avahi-daemon."""
     if facts.init == "systemd":

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from avahi_gpu.errors import AvahiGpuError, MalformedConfiguration
 from avahi_gpu.files import avahi_conf as avahi_conf_file
 from avahi_gpu.files import config as configuration
-from avahi_gpu.files import nsswitch, service_file, txt
+from avahi_gpu.files import nsswitch
 from avahi_gpu.host import daemons, gpu, net, node, nss, packages
 from avahi_gpu.host.aside import aside
 from avahi_gpu.host.configuration import read_config
@@ -23,13 +23,10 @@ from avahi_gpu.host.machine import Machine, read_machine
 from avahi_gpu.host.probers import Ground, read_all
 from avahi_gpu.host.system import MAX_FILE_BYTES, System
 from avahi_gpu.model import (
-    DEFAULT_CLUSTER,
-    NODE_SERVICE,
     SERVICE_FILE,
     DaemonFacts,
     DaemonState,
     Facts,
-    FileState,
     Gpu,
     HostFacts,
     NameFacts,
@@ -248,32 +245,12 @@ def _want_service_file(
     system: System, facts: Facts, cluster: str | None, config: configuration.Config
 ) -> tuple[bytes | None, str]:
     """Return what the service file is to hold, else None and why that is not known."""
-    present = _published(facts.service_file)
-    versions = facts.versions
-    if not versions.torch and present is not None and present.versions.torch:
-        # setup from an environment without torch does not take away what one with torch has published
-        versions = replace(present.versions, driver=versions.driver)
-    configured = config.cluster if config.cluster != DEFAULT_CLUSTER else None
-    published = present.cluster if present is not None else DEFAULT_CLUSTER
-    about = NodeFacts(
-        facts.node_id,
-        cluster or configured or published,
-        facts.gpus or (),
-        versions,
-        config.priority,
-        facts.hostname.partition(".")[0],
+    read = NodeFacts(
+        facts.node_id, cluster or "", facts.gpus or (), facts.versions, calls_itself=facts.hostname
     )
     try:
+        about = node.merge_facts(read, facts.service_file, config)
         wanted = node.render_service_file(system, about, config.port)
     except AvahiGpuError as fault:
         return None, fault.message
     return wanted, ""
-
-
-def _published(state: FileState) -> NodeFacts | None:
-    """Return what the present service file tells of this node, None where it tells nothing."""
-    try:
-        group = service_file.parse(state.content or b"")
-        return next(txt.decode(s.txt) for s in group.services if s.type == NODE_SERVICE)
-    except (AvahiGpuError, StopIteration):
-        return None

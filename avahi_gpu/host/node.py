@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from avahi_gpu.errors import AvahiGpuError, MalformedInput
-from avahi_gpu.files import service_file
+from avahi_gpu.files import service_file, txt
+from avahi_gpu.files.config import Config
 from avahi_gpu.host.system import System
-from avahi_gpu.model import CONFIG_FOLDER, DEFAULT_PORT, NodeFacts
+from avahi_gpu.model import CONFIG_FOLDER, DEFAULT_CLUSTER, DEFAULT_PORT, NODE_SERVICE, FileState, NodeFacts
 
 TEMPLATE = "torch.service.j2"
 OWN_TEMPLATE = CONFIG_FOLDER / "templates" / TEMPLATE  # an administrator's, used before ours
@@ -56,11 +58,53 @@ def read_template(system: System) -> tuple[str, str]:
             raise MalformedInput(f"{OWN_TEMPLATE}:{line}", "not UTF-8", "save it as UTF-8") from None
     if own.exists:
         raise MalformedInput(str(OWN_TEMPLATE), own.error, "make it readable, or move it away")
+    path = _find_shipped(TEMPLATE)
+    return path.read_text(encoding="utf-8"), str(path)
+
+
+def read_shipped(name: str) -> str:
+    """Return the text of a template of ours. Raises AvahiGpuError where it is not installed."""
+    return _find_shipped(name).read_text(encoding="utf-8")
+
+
+def _find_shipped(name: str) -> Path:
     for folder in _SHIPPED:
-        path = folder / TEMPLATE
+        path = folder / name
         if path.is_file():
-            return path.read_text(encoding="utf-8"), str(path)
-    raise AvahiGpuError(f"the template {TEMPLATE} is not installed", "install avahi-gpu again")
+            return path
+    raise AvahiGpuError(f"the template {name} is not installed", "install avahi-gpu again")
+
+
+def merge_facts(read: NodeFacts, present: FileState, config: Config) -> NodeFacts:
+    """Return what is to be published of what was read, of the present service file, and of the configuration.
+
+    A cluster of '' is that of the configuration, else the one published so far.
+    """
+    published = read_published(present)
+    versions = read.versions
+    if not versions.torch and published is not None and published.versions.torch:
+        # setup from an environment without torch does not take away what one with torch has published
+        versions = replace(published.versions, driver=versions.driver)
+    configured = config.cluster if config.cluster != DEFAULT_CLUSTER else ""
+    return replace(
+        read,
+        cluster=read.cluster or configured or (published.cluster if published else DEFAULT_CLUSTER),
+        versions=versions,
+        priority=config.priority,
+        calls_itself=read.calls_itself.partition(".")[0],
+    )
+
+
+def read_published(state: FileState) -> NodeFacts | None:
+    """Return what a service file tells of this node, None where it tells nothing.
+
+    The one of an image has no id yet, and tells of the cluster all the same.
+    """
+    try:
+        group = service_file.parse(state.content or b"")
+    except AvahiGpuError:
+        return None
+    return next((txt.read(s.txt) for s in group.services if s.type == NODE_SERVICE), None)
 
 
 def render_service_file(system: System, node: NodeFacts, port: int = DEFAULT_PORT) -> bytes:

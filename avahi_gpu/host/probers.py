@@ -18,6 +18,7 @@ from avahi_gpu.host import (
     avahi_process,
     avahi_start,
     avahi_unit,
+    boot_unit,
     bus_policy,
     daemons,
     firewall,
@@ -79,6 +80,7 @@ class Prober:
 
 PROBERS: dict[str, Prober] = {
     "host.accelerate": Prober(launcher_files.read_accelerate, torch_surroundings.ENDPOINT_S),
+    "host.boot_unit": Prober(boot_unit.read, SYSTEMD_S, setup=True),
     "host.clock": Prober(surroundings.read_clock, FILES_S),
     "host.deepspeed_env": Prober(launcher_files.read_deepspeed_env, FILES_S),
     "host.gpu_devices": Prober(surroundings.read_gpu_devices, FILES_S),

@@ -7,6 +7,7 @@ from avahi_gpu.model.areas import (
     NameFacts,
     NetworkFacts,
 )
+from avahi_gpu.model.boot import BootUnit, ImageFacts
 from avahi_gpu.model.daemon import (
     Announcement,
     DaemonFacts,
@@ -72,6 +73,7 @@ from avahi_gpu.model.view import (
 )
 from avahi_gpu.model.words import (
     AVAHI_SOCKET,
+    BOOT_UNIT,
     CONFIG_FOLDER,
     DEFAULT_CLUSTER,
     DEFAULT_PORT,
@@ -96,6 +98,7 @@ from avahi_gpu.model.words import (
 
 __all__ = [
     "AVAHI_SOCKET",
+    "BOOT_UNIT",
     "CONFIG_FOLDER",
     "DEFAULT_CLUSTER",
     "DEFAULT_PORT",
@@ -115,6 +118,7 @@ __all__ = [
     "Area",
     "Attached",
     "AvahiAnswer",
+    "BootUnit",
     "Change",
     "ChangeKind",
     "Clock",
@@ -133,6 +137,7 @@ __all__ = [
     "Gpu",
     "GpuDevices",
     "HostFacts",
+    "ImageFacts",
     "Interface",
     "KernelNet",
     "LauncherFile",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from avahi_gpu.model.areas import NameFacts, NetworkFacts
+from avahi_gpu.model.boot import ImageFacts
 from avahi_gpu.model.daemon import DaemonFacts
 from avahi_gpu.model.host import HostFacts
 from avahi_gpu.model.machine_file import FileState
@@ -117,4 +118,5 @@ class Facts:
     avahi: DaemonFacts = field(default_factory=DaemonFacts)
     host: HostFacts = field(default_factory=HostFacts)
     unread: dict[str, str] = field(default_factory=dict)  # "network.mdns_sockets" -> why it could not be read
+    image: ImageFacts | None = None  # these are the facts of an image, and nothing but files could be asked
     view: ClusterView | None = None  # of all nodes; None: they were not asked, doctor --cluster does
