@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from avahi_gpu.changes import journal, renewal
+from avahi_gpu.changes import renewal
+from avahi_gpu.changes.lock import locked
 from avahi_gpu.cli.consent import demand_root
 from avahi_gpu.cli.outcome import finish, guarded
 from avahi_gpu.errors import AvahiGpuError, ChangeFailed
@@ -39,7 +40,7 @@ def refresh(system: System) -> str:
     wanted = _want(system, state)
     if wanted == state.content:
         return f"{PATH} tells what this machine is"
-    with journal.locked(system):  # only now: a driver may have been waited for
+    with locked(system):  # only now: a driver may have been waited for
         if system.read(PATH).content != state.content:
             return f"{PATH} was written meanwhile: it stays so"
         renewal.renew(system, state, wanted)
