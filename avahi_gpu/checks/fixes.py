@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from avahi_gpu.files.avahi_conf import PATH as DEFAULT_CONFIG
+from avahi_gpu.files.nsswitch import PATH as NSSWITCH
 from avahi_gpu.model import Change, Facts, FileState, Fix
 
 # the package that holds each thing we need, by package manager
@@ -19,6 +20,7 @@ NEW_MACHINE_ID = (
     "rm -f /etc/machine-id /var/lib/dbus/machine-id && systemd-machine-id-setup && avahi-gpu setup"
 )
 NEW_NAME = "hostnamectl set-hostname NEW-NAME && systemctl restart avahi-daemon && avahi-gpu setup"
+NEW_MODE = 0o644
 SETTLED_S = 6.0  # claiming the name and the services takes two seconds, after conflicts four
 INSTALL: dict[str, tuple[str, ...]] = {
     "apt": ("apt-get", "install", "--yes", "--no-install-recommends"),
@@ -32,6 +34,13 @@ def write_file(title: str, state: FileState, content: bytes | None, *, question:
     """Return the change that gives the file this content, its mode kept; None removes it."""
     mode = 0o644 if state.mode is None else state.mode
     return Change("file", title, state.path, content, mode, before=state.content, question=question)
+
+
+def write_nsswitch(title: str, state: FileState, content: bytes) -> Change:
+    """Return the change that gives glibc this nsswitch.conf; /etc overrides a vendor's file under /usr."""
+    if state.path != NSSWITCH:
+        return Change("file", f"{title} (a copy of {state.path})", NSSWITCH, content, NEW_MODE)
+    return write_file(title, state, content)
 
 
 def command(

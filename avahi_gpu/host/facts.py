@@ -19,7 +19,7 @@ from avahi_gpu.host.configuration import read_config
 from avahi_gpu.host.deadline import FILE_S, Deadline
 from avahi_gpu.host.gpu import find_python
 from avahi_gpu.host.lan import LanFacts, read_lan
-from avahi_gpu.host.machine import Machine, read_machine
+from avahi_gpu.host.machine import Machine, read_hosts_line, read_machine
 from avahi_gpu.host.probers import Ground, read_all
 from avahi_gpu.host.system import MAX_FILE_BYTES, System
 from avahi_gpu.model import (
@@ -128,7 +128,7 @@ async def gather_facts(
     if meanwhile is not None:
         await aside(meanwhile)
     names, hosts, resolv, avahi_conf, mdns_allow, service = await asyncio.gather(
-        deadline.read_file(system, "/etc/nsswitch.conf", nsswitch.SIZE_MAX),
+        _read_hosts_line(system, deadline),
         *(deadline.read_file(system, path, SIZES.get(path, MAX_FILE_BYTES)) for path in FILES),
     )
     read = loop.create_task(deadline.read("machine", Machine(), read_machine, system, names))
@@ -184,6 +184,7 @@ async def gather_facts(
         cuda_driver=cuda_driver,
         gpu_error=gpu_error,
         wanted_peers=wanted_peers,
+        glibc=machine.glibc,
         node_id=node.make_node_id(machine.id, hostname),
         names=NameFacts(**readings.values.get("names", {})),
         network=NetworkFacts(**readings.values.get("network", {})),
@@ -194,6 +195,11 @@ async def gather_facts(
     hung: tuple[bytes | None, str] = (None, f"the template could not be read within {FILE_S:g} s")
     wanted, error = await deadline.read("template", hung, _want_service_file, system, facts, cluster, config)
     return replace(facts, wanted_service_file=wanted, wanted_service_error=error)
+
+
+async def _read_hosts_line(system: System, deadline: Deadline) -> FileState:
+    hangs = FileState(nsswitch.PATH, None, hangs=True, writable=False, error=f"no answer within {FILE_S:g} s")
+    return await deadline.read(nsswitch.PATH, hangs, read_hosts_line, system)
 
 
 async def _read_config(system: System, deadline: Deadline) -> configuration.Config:

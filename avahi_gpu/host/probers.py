@@ -14,6 +14,7 @@ from typing import Any
 
 from avahi_gpu.errors import AvahiGpuError
 from avahi_gpu.host import (
+    authselect,
     avahi_log,
     avahi_process,
     avahi_start,
@@ -96,6 +97,7 @@ PROBERS: dict[str, Prober] = {
     "host.reserved_ports": Prober(ports.read_reserved, FILES_S),
     "host.own_name": Prober(own_name.read, own_name.OWN_NAME_S + 0.5),
     "host.pinned_names": Prober(own_name.read_pinned, own_name.PINNED_S),
+    "names.authselect": Prober(authselect.read, authselect.WITHIN_S, setup=True),
     "names.servers": Prober(name_servers.read, name_servers.PROBER_S),
     "names.rival": Prober(rival.read, rival.PROBER_S),
     "names.caches": Prober(name_caches.read, FILES_S),

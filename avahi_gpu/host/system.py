@@ -17,6 +17,7 @@ from pathlib import Path, PurePath, PurePosixPath
 
 from avahi_gpu.errors import ChangeFailed
 from avahi_gpu.host.atomic import Wanted, append_line, create, read_all, replace, sync_folder, temporary_of
+from avahi_gpu.host.attributes import is_locked
 from avahi_gpu.host.process import GRACE_S, QUICK_GRACE_S, Completed, run_process
 from avahi_gpu.model import NOT_A_FILE, FileState
 
@@ -80,13 +81,14 @@ class System:
                 return FileState(path, None, *owner, link_target, writable, NOT_A_FILE)
             content = read_all(handle, limit + 1)
             changed = status.st_mtime_ns / 1e9
+            locked = not writable and is_locked(handle)
         except OSError as fault:
             return self._unreadable(path, link_target, fault)
         finally:
             os.close(handle)
         if len(content) > limit:
             return FileState(path, None, *owner, link_target, writable, f"larger than {limit} bytes")
-        return FileState(path, content, *owner, link_target, writable, changed=changed)
+        return FileState(path, content, *owner, link_target, writable, immutable=locked, changed=changed)
 
     def exists(self, path: str | Path) -> bool:
         """Return whether something is there, links followed. Never raises."""

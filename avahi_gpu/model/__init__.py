@@ -49,6 +49,7 @@ from avahi_gpu.model.machine import (
 )
 from avahi_gpu.model.machine_file import NOT_A_FILE, FileState
 from avahi_gpu.model.naming import (
+    Authselect,
     AvahiAnswer,
     Lookup,
     ModuleAnswer,
@@ -117,6 +118,7 @@ __all__ = [
     "Announcement",
     "Area",
     "Attached",
+    "Authselect",
     "AvahiAnswer",
     "BootUnit",
     "Change",

@@ -112,6 +112,7 @@ class Facts:
     absent: tuple[AbsentPeer, ...] = ()  # who is not among ``peers`` and should be
     wanted_peers: tuple[str, ...] = ()  # names of nodes that the user said must be there
     wanted_service_error: str = ""  # why wanted_service_file is None
+    glibc: bool = True  # False: another C library, which reads no nsswitch.conf
     node_id: str = ""  # what we publish as our id; '' without a machine id
     names: NameFacts = field(default_factory=NameFacts)
     network: NetworkFacts = field(default_factory=NetworkFacts)
