@@ -27,6 +27,7 @@ from avahi_gpu.model import (
     DaemonFacts,
     DaemonState,
     Facts,
+    FileState,
     Gpu,
     HostFacts,
     NameFacts,
