@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ import typer
 
 from avahi_gpu.cli.outcome import finish, guarded
 from avahi_gpu.errors import AS_ROOT, AvahiGpuError, ExitCode, Misuse, TooFewPeers
-from avahi_gpu.host.configuration import read_config
+from avahi_gpu.host.configuration import read_settings
 from avahi_gpu.host.system import System
 from avahi_gpu.model import Peer
 from avahi_gpu.render.table import describe_event, describe_present, peer_data, show_peers
@@ -50,7 +51,7 @@ def command(
     as_json = as_json or format == "json"
     with guarded("peers", as_json=as_json):
         _refuse_nonsense(expect, timeout, format, watch=watch, as_json=as_json)
-        read_config(System())  # as every command does: a mistake in it is told, not passed over
+        read_settings(System(), os.environ)  # as every command does: a mistake in it is told, not passed over
         if watch:
             asyncio.run(_watch())
         peers, result = asyncio.run(_look(expect, timeout))

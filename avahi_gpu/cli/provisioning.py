@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,9 +19,9 @@ from avahi_gpu.checks.registry import all_checks, run_checks, setup_findings
 from avahi_gpu.cli.consent import ask_for, demand_consent, demand_root
 from avahi_gpu.cli.outcome import interruption
 from avahi_gpu.errors import AvahiGpuError, ChangeFailed, ExitCode, Misuse
-from avahi_gpu.files.txt import MAX_VALUE_BYTES
+from avahi_gpu.host.configuration import read_settings
 from avahi_gpu.host.facts import read_facts
-from avahi_gpu.host.gpu import find_python
+from avahi_gpu.host.key_file import UnreadableKey, find_key, name_owner
 from avahi_gpu.host.system import System
 from avahi_gpu.model import NODE_SERVICE, Change, Facts, Finding
 from avahi_gpu.render.diff import show_changes
@@ -40,7 +41,6 @@ PASSING = frozenset({*PROOF.values(), "AG203", "AG304"})
 BLOCKING = ("AG100", "AG101", "AG302")
 # and not while nsswitch.conf cannot be read: what nobody sees nobody has set up
 UNREADABLE = frozenset({"AG101"})
-MAX_CLUSTER_BYTES = MAX_VALUE_BYTES["cluster"]
 
 
 @dataclass(frozen=True)
@@ -63,18 +63,20 @@ class Order:
 
 def set_up(system: System, order: Order) -> Result:
     """Do the whole of it: facts, findings, changes, and the proof. Raises what ends it early."""
-    python = find_python(system, order.python) if order.python is not None else None
 
     def read(known: Facts | None) -> Facts:
         return read_facts(
-            system, python=python, cluster=order.cluster, with_peers=False, known=known, deep=False
+            system, python=order.python, cluster=order.cluster, with_peers=False, known=known, deep=False
         )
 
     def judge(facts: Facts) -> list[Finding]:
         return setup_findings(facts, order.areas)
 
+    key_owner = _demand_usable_key(system)
     facts = read(None)
     _demand_sound(facts, judge)
+    if key_owner:
+        order.out.print(printable(key_owner, 1000))
     unsaid = unsettled(system, facts)
     wanted, _ = plan_all(facts, lambda facts: [*judge(facts), *unsaid])
     if not wanted:
@@ -184,6 +186,20 @@ def _describe_node(facts: Facts) -> str:
     return printable("; ".join(parts), 1000)
 
 
+def _demand_usable_key(system: System) -> str:
+    """Look at the cluster key that jobs would use; return what is worth telling. Raises BadKeyFile."""
+    try:
+        found = find_key(system, os.environ, read_settings(system, os.environ).config.key_file)
+    except UnreadableKey:
+        if system.is_root:
+            raise
+        return ""  # with --check anybody may look; root will see it
+    owner = name_owner(found) if found is not None else ""
+    if found is None or not owner:
+        return ""
+    return f"The cluster key {found.path} belongs to {owner}: jobs of other users cannot use it."
+
+
 def _demand_sound(facts: Facts, judge: Judge) -> None:
     """Raise what must be mended by hand before anything is touched."""
     if facts.wanted_service_error:
@@ -208,15 +224,6 @@ def _error_of(finding: Finding) -> AvahiGpuError:
 
 def _data(changes: Sequence[Change], *, changed: bool) -> dict[str, Any]:
     return {"changes": [describe(c) for c in changes], "changed": changed}
-
-
-def demand_cluster_name(name: str) -> None:
-    """Raise Misuse for what cannot be published as the name of a cluster."""
-    if not name.isprintable() or name != name.strip() or not 0 < len(name.encode()) <= MAX_CLUSTER_BYTES:
-        raise Misuse(
-            f"{printable(name)!r} cannot be the name of a cluster",
-            f"take printable characters, {MAX_CLUSTER_BYTES} bytes at most, no blank at the ends",
-        )
 
 
 def setup_areas(names: Sequence[str]) -> frozenset[str]:

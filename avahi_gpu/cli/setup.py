@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from avahi_gpu.cli.outcome import finish, guarded
 from avahi_gpu.errors import Misuse
 from avahi_gpu.host.interruption import heard
+from avahi_gpu.result import Result
+
+if TYPE_CHECKING:
+    from avahi_gpu.host.system import System
 
 
 def command(
@@ -31,16 +35,41 @@ def command(
     root: Annotated[
         str | None, typer.Option(metavar="DIR", help="Set up the system under DIR.", hidden=True)
     ] = None,
+    show_config: Annotated[
+        bool,
+        typer.Option("--show-config", help="Only show the settings that count, and where each comes from."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Make this machine a node: packages, avahi-daemon, service file, hosts line. A second run is a no-op."""
     with guarded("setup", as_json=as_json), heard():
-        from avahi_gpu.cli.provisioning import Order, demand_cluster_name, set_up, setup_areas
+        from avahi_gpu.cli.provisioning import Order, set_up, setup_areas
         from avahi_gpu.host.system import System
+        from avahi_gpu.launch.command import check_cluster
 
         if root is not None:
             raise Misuse("--root comes later", "run setup on the machine itself")
         if cluster is not None:
-            demand_cluster_name(cluster)
+            check_cluster(cluster)
+        if show_config:
+            if check or diff or yes or only:
+                raise Misuse("--show-config only shows", "leave --check, --diff, --yes and --only out")
+            show_settings(System(), cluster, python, as_json=as_json)
         order = Order(check, diff, yes, as_json, python, cluster, setup_areas(only or []))
         finish(set_up(System(), order), as_json=as_json, show=lambda _: None)
+
+
+def show_settings(system: System, cluster: str | None, python: str | None, *, as_json: bool) -> NoReturn:
+    """Tell what counts on this machine, and who says so. Changes nothing. Raises MalformedConfiguration."""
+    import os
+
+    from avahi_gpu.files.config import PATH
+    from avahi_gpu.host.configuration import read_settings
+    from avahi_gpu.render.settings import settings_data, show_lines
+
+    settings = read_settings(
+        system, os.environ, {"cluster": ("--cluster", cluster), "python": ("--python", python)}
+    )
+    result = Result("setup", {"config": settings_data(settings), "path": PATH})
+    lines = show_lines(settings, PATH, is_there=system.exists(PATH))
+    finish(result, as_json=as_json, show=lambda _: typer.echo("\n".join(lines)))

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from avahi_gpu.errors import AvahiGpuError, MalformedInput
-from avahi_gpu.files import service_file, txt
-from avahi_gpu.files.config import Config
+from avahi_gpu.files import service_file
+from avahi_gpu.files.settings import Settings, published_facts
 from avahi_gpu.host.system import System
-from avahi_gpu.model import CONFIG_FOLDER, DEFAULT_CLUSTER, DEFAULT_PORT, NODE_SERVICE, FileState, NodeFacts
+from avahi_gpu.model import CONFIG_FOLDER, DEFAULT_PORT, FileState, NodeFacts
 
 TEMPLATE = "torch.service.j2"
 OWN_TEMPLATE = CONFIG_FOLDER / "templates" / TEMPLATE  # an administrator's, used before ours
@@ -75,36 +75,21 @@ def _find_shipped(name: str) -> Path:
     raise AvahiGpuError(f"the template {name} is not installed", "install avahi-gpu again")
 
 
-def merge_facts(read: NodeFacts, present: FileState, config: Config) -> NodeFacts:
-    """Return what is to be published of what was read, of the present service file, and of the configuration.
-
-    A cluster of '' is that of the configuration, else the one published so far.
-    """
-    published = read_published(present)
+def merge_facts(read: NodeFacts, present: FileState, settings: Settings) -> NodeFacts:
+    """Return what is to be published of what was read, of the present service file, and of the settings."""
+    published = published_facts(present.content)
     versions = read.versions
-    if not versions.torch and published is not None and published.versions.torch:
+    unnamed = settings.config.python is None
+    if unnamed and not versions.torch and published is not None and published.versions.torch:
         # setup from an environment without torch does not take away what one with torch has published
         versions = replace(published.versions, driver=versions.driver)
-    configured = config.cluster if config.cluster != DEFAULT_CLUSTER else ""
     return replace(
         read,
-        cluster=read.cluster or configured or (published.cluster if published else DEFAULT_CLUSTER),
+        cluster=settings.config.cluster,
         versions=versions,
-        priority=config.priority,
+        priority=settings.config.priority,
         calls_itself=read.calls_itself.partition(".")[0],
     )
-
-
-def read_published(state: FileState) -> NodeFacts | None:
-    """Return what a service file tells of this node, None where it tells nothing.
-
-    The one of an image has no id yet, and tells of the cluster all the same.
-    """
-    try:
-        group = service_file.parse(state.content or b"")
-    except AvahiGpuError:
-        return None
-    return next((txt.read(s.txt) for s in group.services if s.type == NODE_SERVICE), None)
 
 
 def render_service_file(system: System, node: NodeFacts, port: int = DEFAULT_PORT) -> bytes:

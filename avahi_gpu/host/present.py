@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 import time
 from dataclasses import dataclass, replace
 
+from avahi_gpu.files.settings import read_published, settle
 from avahi_gpu.host import gpu, node
-from avahi_gpu.host.configuration import read_config
+from avahi_gpu.host.configuration import read_said
 from avahi_gpu.host.surroundings import read_devices
 from avahi_gpu.host.system import System
 from avahi_gpu.model import FileState, Gpu, NodeFacts
@@ -34,13 +36,14 @@ def want_service_file(system: System, present: FileState, wait_s: float = DRIVER
     Where NVIDIA's GPUs are there and their driver is not ready it is waited for. Raises OSError where a fact
     cannot be read, and AvahiGpuError where the configuration or the template is wrong.
     """
-    config = read_config(system)
+    settings = settle(*read_said(system, os.environ), read_published(present.content))
+    python = settings.config.python or sys.executable
     cards = wait_for_cards(system, wait_s)
     if cards.error:
         raise OSError(cards.error)
-    versions = gpu.ask_versions(system, config.python or sys.executable)
+    versions = gpu.ask_versions(system, python)
     if not versions.python:
-        raise OSError(f"{config.python or sys.executable} did not tell its versions")
+        raise OSError(f"{python} did not tell its versions")
     machine_id, hostname = node.read_machine_id(system), platform.node()
     read = NodeFacts(
         node.make_node_id(machine_id, hostname),
@@ -49,7 +52,7 @@ def want_service_file(system: System, present: FileState, wait_s: float = DRIVER
         versions=replace(versions, driver=cards.driver),
         calls_itself=hostname,
     )
-    return node.render_service_file(system, node.merge_facts(read, present, config), config.port)
+    return node.render_service_file(system, node.merge_facts(read, present, settings), settings.config.port)
 
 
 def wait_for_cards(system: System, wait_s: float) -> Cards:

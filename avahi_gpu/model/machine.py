@@ -120,4 +120,6 @@ class Facts:
     host: HostFacts = field(default_factory=HostFacts)
     unread: dict[str, str] = field(default_factory=dict)  # "network.mdns_sockets" -> why it could not be read
     image: ImageFacts | None = None  # these are the facts of an image, and nothing but files could be asked
+    cards: tuple[str, ...] = ()  # ``interfaces`` of the settings: those that count; none: all
+    cards_source: str = ""  # who says so: a variable, or the line of config.toml
     view: ClusterView | None = None  # of all nodes; None: they were not asked, doctor --cluster does

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from avahi_gpu.errors import MalformedConfiguration
 from avahi_gpu.rendezvous.messages import Seat, Token
 from avahi_gpu.rendezvous.steps import Round
 
@@ -127,5 +128,5 @@ def test_a_cluster_in_the_environment_that_is_no_text_is_refused_and_an_empty_on
     monkeypatch.setenv("AVAHI_GPU_CLUSTER", "")
     assert handler.settings_of(asked).terms.cluster == "default"
     monkeypatch.setenv("AVAHI_GPU_CLUSTER", "\udcff")
-    with pytest.raises(handler.Misuse, match="the cluster's name"):
+    with pytest.raises(MalformedConfiguration, match="AVAHI_GPU_CLUSTER"):
         handler.settings_of(asked)
