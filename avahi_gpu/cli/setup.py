@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
@@ -10,6 +12,7 @@ from avahi_gpu.cli.outcome import finish, guarded
 from avahi_gpu.errors import Misuse
 from avahi_gpu.host.interruption import heard
 from avahi_gpu.result import Result
+from avahi_gpu.render.text import printable
 
 if TYPE_CHECKING:
     from avahi_gpu.host.system import System
@@ -39,6 +42,18 @@ def command(
         bool,
         typer.Option("--show-config", help="Only show the settings that count, and where each comes from."),
     ] = False,
+    config_folder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR", help="With --check: as if /etc/avahi-gpu held what DIR holds.", show_default=False
+        ),
+    ] = None,
+    program: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH", help="With --check: as if avahi-gpu were installed as PATH.", show_default=False
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Make this machine a node: packages, avahi-daemon, service file, hosts line. A second run is a no-op."""
@@ -51,12 +66,13 @@ def command(
             raise Misuse("--root comes later", "run setup on the machine itself")
         if cluster is not None:
             check_cluster(cluster)
+        system = _as_if(System(), config_folder, program, only_told=check)
         if show_config:
             if check or diff or yes or only:
                 raise Misuse("--show-config only shows", "leave --check, --diff, --yes and --only out")
-            show_settings(System(), cluster, python, as_json=as_json)
+            show_settings(system, cluster, python, as_json=as_json)
         order = Order(check, diff, yes, as_json, python, cluster, setup_areas(only or []))
-        finish(set_up(System(), order), as_json=as_json, show=lambda _: None)
+        finish(set_up(system, order), as_json=as_json, show=lambda _: None)
 
 
 def show_settings(system: System, cluster: str | None, python: str | None, *, as_json: bool) -> NoReturn:
@@ -73,3 +89,15 @@ def show_settings(system: System, cluster: str | None, python: str | None, *, as
     result = Result("setup", {"config": settings_data(settings), "path": PATH})
     lines = show_lines(settings, PATH, is_there=system.exists(PATH))
     finish(result, as_json=as_json, show=lambda _: typer.echo("\n".join(lines)))
+
+
+def _as_if(system: System, config_folder: str | None, program: str | None, *, only_told: bool) -> System:
+    """Return the machine as it would be with another /etc/avahi-gpu or place of ours. Raises Misuse."""
+    if (config_folder is not None or program is not None) and not only_told:
+        raise Misuse("--config-folder and --program go with --check alone", "add --check")
+    if program is not None and not program.startswith("/"):
+        raise Misuse(f"{printable(program, 4096)} is not a full path", "begin it with /")
+    folder = Path(config_folder).absolute() if config_folder is not None else None
+    if folder is not None and not folder.is_dir():
+        raise Misuse(f"{printable(str(folder), 4096)} is not a folder", "name one as /etc/avahi-gpu would be")
+    return replace(system, stand_in=folder, program=program or "")

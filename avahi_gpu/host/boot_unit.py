@@ -40,7 +40,7 @@ def read_boot_unit(system: System) -> BootUnit | None:
     ran = told.get("ExecMainStartTimestampMonotonic", "0") not in ("", "0")
     return describe(
         system,
-        find_command(),
+        (system.program, COMMAND) if system.program else find_command(),
         enabled=None if state is None else state in ("enabled", "enabled-runtime"),
         result=told.get("Result", "") if ran else "",
     )
