@@ -13,7 +13,7 @@ description:
   - Runs C(avahi-gpu setup), C(avahi-gpu undo) or C(avahi-gpu doctor) with C(--json), and passes on what
     it says.
   - Decides and changes nothing by itself.
-version_added: "0.2.0"
+version_added: "0.1.0"
 author:
   - The avahi-gpu project (@avahi-gpu)
 options:
@@ -28,6 +28,9 @@ options:
     default: /opt/avahi-gpu/bin/avahi-gpu
   config_folder:
     description: In check mode, the folder that is read in the place of C(/etc/avahi-gpu).
+    type: path
+  program:
+    description: In check mode, where C(avahi-gpu) will be, if O(executable) is only there to look.
     type: path
   arguments:
     description: More arguments, for example C(--only names).
@@ -85,6 +88,7 @@ def main():
             "command": {"type": "str", "required": True, "choices": ["setup", "undo", "doctor"]},
             "executable": {"type": "path", "default": "/opt/avahi-gpu/bin/avahi-gpu"},
             "config_folder": {"type": "path"},
+            "program": {"type": "path"},
             "arguments": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
@@ -96,11 +100,12 @@ def main():
 
 def change(module):
     """Run setup or undo; in check mode only ask what it would change."""
-    action, folder = module.params["command"], module.params["config_folder"]
+    action = module.params["command"]
     words = [action, *module.params["arguments"]]
     words += ["--check"] if module.check_mode else ["--yes"]
     if module.check_mode and action == "setup":
-        words += ["--diff", *(["--config-folder", folder] if folder else [])]
+        as_if = {"--config-folder": module.params["config_folder"], "--program": module.params["program"]}
+        words += ["--diff", *(word for option in as_if.items() if option[1] for word in option)]
     told = ask(module, module.params["executable"], *words)
     data, code, errors = told["data"], told["exit_code"], told["errors"]
     changes = data.get("changes", [])

@@ -20,7 +20,7 @@ description:
   - A file that was there before is kept, and comes back once the file is no longer given, or with
     O(state=absent).
   - Nothing is written before avahi-gpu itself has read it and found it right.
-version_added: "0.2.0"
+version_added: "0.1.0"
 author:
   - The avahi-gpu project (@avahi-gpu)
 options:

@@ -23,7 +23,7 @@ description:
     installed.
   - What it installed is noted in C(.avahi-gpu-source) inside of the environment, and left alone as long as
     the same is asked for.
-version_added: "0.2.0"
+version_added: "0.1.0"
 author:
   - The avahi-gpu project (@avahi-gpu)
 options:
@@ -37,7 +37,7 @@ options:
     choices: [present, absent]
     default: present
   requirement:
-    description: What pip is to install, for example C(avahi-gpu==0.2.0).
+    description: What pip is to install, for example C(avahi-gpu==0.1.0).
     type: str
     default: avahi-gpu
   wheel:
