@@ -11,8 +11,8 @@ import typer
 from avahi_gpu.cli.outcome import finish, guarded
 from avahi_gpu.errors import Misuse
 from avahi_gpu.host.interruption import heard
-from avahi_gpu.result import Result
 from avahi_gpu.render.text import printable
+from avahi_gpu.result import Result
 
 if TYPE_CHECKING:
     from avahi_gpu.host.system import System
