@@ -6,12 +6,6 @@ from avahi_gpu.files.avahi_conf import PATH as DEFAULT_CONFIG
 from avahi_gpu.files.nsswitch import PATH as NSSWITCH
 from avahi_gpu.model import Change, Facts, FileState, Fix
 
-# the package that holds each thing we need, by package manager
-PACKAGES: dict[str, dict[str, str]] = {
-    "dbus": {"apt": "dbus", "dnf": "dbus-daemon", "pacman": "dbus", "zypper": "dbus-1"},
-    "avahi": {"apt": "avahi-daemon", "dnf": "avahi", "pacman": "avahi", "zypper": "avahi"},
-    "nss-mdns": {"apt": "libnss-mdns", "dnf": "nss-mdns", "pacman": "nss-mdns", "zypper": "nss-mdns"},
-}
 # what the settings are where a distribution's own file changes nothing
 CONF = b"[server]\nuse-ipv4=yes\nuse-ipv6=yes\n\n[publish]\npublish-hinfo=no\npublish-workstation=no\n"
 # what gives a machine another id or name; each is for root
@@ -22,12 +16,6 @@ NEW_MACHINE_ID = (
 NEW_NAME = "hostnamectl set-hostname NEW-NAME && systemctl restart avahi-daemon && avahi-gpu setup"
 NEW_MODE = 0o644
 SETTLED_S = 6.0  # claiming the name and the services takes two seconds, after conflicts four
-INSTALL: dict[str, tuple[str, ...]] = {
-    "apt": ("apt-get", "install", "--yes", "--no-install-recommends"),
-    "dnf": ("dnf", "install", "--assumeyes"),
-    "pacman": ("pacman", "-S", "--needed", "--noconfirm"),
-    "zypper": ("zypper", "--non-interactive", "install", "--no-recommends"),
-}
 
 
 def write_file(title: str, state: FileState, content: bytes | None, *, question: str = "") -> Change:
@@ -60,16 +48,6 @@ def command(
     return Change(
         "command", title, argv=argv, undo=undo, verify=verify, question=question, until_boot=until_boot
     )
-
-
-def install(thing: str, facts: Facts) -> Fix | None:
-    """Return the fix that installs ``thing`` (a key of PACKAGES), None where we know no package manager."""
-    manager = facts.package_manager
-    if manager not in INSTALL:
-        return None
-    package = PACKAGES[thing][manager]
-    change = Change("package", f"install {package}", argv=(*INSTALL[manager], package))
-    return Fix(change.title, (change,))
 
 
 def start_bus(facts: Facts) -> Fix:

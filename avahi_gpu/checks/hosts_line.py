@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from avahi_gpu.checks import authselect, fixes
+from avahi_gpu.checks import authselect, fixes, installation
 from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unknown
 from avahi_gpu.checks.registry import check
 from avahi_gpu.files import nsswitch, nsswitch_full
@@ -58,8 +58,8 @@ def mdns_module(facts: Facts) -> Outcome:
     missing = [name for name in modules if facts.nss_modules.get(name) is False]
     if missing:
         files = [f"there is no libnss_{name}.so.2" for name in missing]
-        fix = fixes.install("nss-mdns", facts)
-        hint = "" if fix else "install nss-mdns by hand"
+        fix = installation.install("nss-mdns", facts)
+        hint = installation.explain(facts)
         return error("glibc's module for mDNS is not installed", files, fix=fix, hint=hint)
     if any(name not in facts.nss_modules for name in modules):
         return unknown(f"nobody looked for the module {' or '.join(modules)}")

@@ -38,7 +38,7 @@ PROOF = {"service": "AG504", "names": "AG105"}
 # what may be untrue for a moment after a change, and is worth waiting for
 PASSING = frozenset({*PROOF.values(), "AG203", "AG304"})
 # nothing is touched while one of these is an error that we cannot mend
-BLOCKING = ("AG100", "AG101", "AG302")
+BLOCKING = ("AG100", "AG101", "AG102", "AG301", "AG302")
 # and not while nsswitch.conf cannot be read: what nobody sees nobody has set up
 UNREADABLE = frozenset({"AG101"})
 
