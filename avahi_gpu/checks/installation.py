@@ -33,7 +33,7 @@ BY_HAND: dict[str, str] = {
 TOLD: dict[str, str] = {
     "nix": "put into configuration.nix: services.avahi = { enable = true; nssmdns4 = true; publish = { "
     "enable = true; addresses = true; }; }; then run: nixos-rebuild switch",
-    "image": "this system starts from an image, or its /usr is read-only: add avahi and nss-mdns to the image",
+    "image": "this system's /usr is read-only: add avahi and nss-mdns to the image that it starts from",
     "rpm-ostree": "packages are layered onto this system's image, and are there after a reboot",
     "transactional-update": "packages go into the next snapshot of this system, and are there after a reboot",
     "steamos": "SteamOS forgets packages at its next update: they have to be installed again then",

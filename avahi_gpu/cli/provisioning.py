@@ -75,6 +75,7 @@ def set_up(system: System, order: Order) -> Result:
     key_owner = _demand_usable_key(system)
     facts = read(None)
     _demand_sound(facts, judge)
+    _tell_left_out(order, judge(facts))
     if key_owner:
         order.out.print(printable(key_owner, 1000))
     unsaid = unsettled(system, facts)
@@ -213,6 +214,13 @@ def _demand_sound(facts: Facts, judge: Judge) -> None:
             and not (finding.fix and finding.fix.changes)
         ):
             raise _error_of(finding)
+
+
+def _tell_left_out(order: Order, findings: Sequence[Finding]) -> None:
+    """Say that names are left out where nothing of this system reads the file by which they would come."""
+    for finding in findings:
+        if finding.id == "AG101" and finding.verdict == "skip":
+            order.out.print(printable(f"names are left out: {finding.says}", 1000))
 
 
 def _error_of(finding: Finding) -> AvahiGpuError:

@@ -95,3 +95,14 @@ def test_authselect_is_asked_for_its_feature_and_undo_asks_it_back(site: Site) -
 
     assert "keep your edits in a profile of your own" in refused
     assert changed(edited, site.picture()) == []
+
+
+def test_where_the_c_library_reads_no_nsswitch_conf_the_rest_is_set_up(site: Site) -> None:
+    site.host.write("/etc/os-release", "ID=alpine\n")
+    before = site.picture()
+
+    done = site.run("avahi-gpu setup --yes")
+
+    assert "names are left out: this system's C library does not read nsswitch.conf" in done
+    assert "is a node; _torch._tcp is seen on eth0" in done
+    assert NSSWITCH.removeprefix("/etc") not in changed(before, site.picture())

@@ -51,6 +51,28 @@ def test_without_a_package_manager_nothing_is_known(system: System) -> None:
     assert packages.read_installed(system, None, ("dbus",)) == {"dbus": None}
 
 
+@pytest.mark.parametrize(
+    ("files", "manager"),
+    [
+        (["/usr/bin/apt-get", "/usr/bin/snap"], "apt"),
+        (["/usr/bin/dnf"], "dnf"),
+        (["/usr/bin/rpm-ostree", "/usr/bin/dnf", "/run/ostree-booted"], "rpm-ostree"),
+        (["/usr/bin/dnf", "/run/ostree-booted"], "image"),
+        (["/usr/bin/nixos-rebuild"], "nix"),
+        (["/sbin/apk"], "apk"),
+        ([], None),
+    ],
+)
+def test_the_package_manager_is_told_by_what_is_there(
+    system: System, files: list[str], manager: str | None
+) -> None:
+    for file in files:
+        put(system, file, b"")
+        (system.root / file.lstrip("/")).chmod(0o755)
+
+    assert packages.find_manager(system) == manager
+
+
 def test_a_failed_installation_is_one_sentence() -> None:
     with pytest.raises(ChangeFailed, match=r"sh -c .* failed: no such package"):
         packages.install(System(), ["sh", "-c", "echo no such package >&2; exit 1"])
