@@ -139,3 +139,4 @@ class Peer:
     gpu: str
     vram_mib: tuple[int, ...]
     versions: Versions
+    models: tuple[str, ...] = ()  # of its GPUs, each once
