@@ -34,7 +34,8 @@ def renew(system: System, state: FileState, content: bytes) -> None:
     before = Before(state.content, state.mode or 0, state.uid or 0, state.gid or 0)
     record = FileRecord(records[-1].path, before, digest(content), run=records[-1].run)
     journal.note(record, system)
-    system.write(state.path, content)
+    rewrites = msgspec.structs.replace(record, rewritten=content)
+    system.write(state.path, content, before_rewrite=lambda: journal.note(rewrites, system))
     everything, broken = journal.read_journal(system)
     if not broken:  # what cannot be read is not ours to leave out
         merged = merge(everything, record.path, record.run)
