@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from avahi_gpu.checks import fixes
 from avahi_gpu.checks.outcome import Outcome, info, ok, skip, unknown, unread, warn
 from avahi_gpu.checks.registry import check
 from avahi_gpu.model import BOOT_UNIT, SERVICE_FILE, BootUnit, Facts, Fix
 
 NO_SYSTEMD = "there is no systemd here: run avahi-gpu setup again when the machine has changed"
+NO_SYSTEMD_IN_IMAGE = "there is no systemd in the image: run avahi-gpu setup on each machine that boots it"
+INSTALL_IT = "install it in a place of its own, a virtual environment in /opt, and run setup from there"
+INSTALL_INTO_IMAGE = "install it into the image as /opt/avahi-gpu/bin/avahi-gpu, then run setup again"
 ENDED_WELL = ("", "success")
 
 
@@ -17,6 +22,7 @@ ENDED_WELL = ("", "success")
     area="service",
     says=f"the unit that renders {SERVICE_FILE.name} anew at boot is as it should be",
     setup=True,
+    image=True,
 )
 def facts_unit(facts: Facts) -> Outcome:
     """Without it a machine goes on telling of the GPU, driver or identity that it had at setup."""
@@ -28,7 +34,7 @@ def facts_unit(facts: Facts) -> Outcome:
     if unit.wanted is None:
         return warn(
             f"nothing renders {SERVICE_FILE.name} anew at boot: there is no avahi-gpu that could be run then",
-            hint="install it in a place of its own, a virtual environment in /opt, and run setup from there",
+            hint=INSTALL_IT if facts.image is None else INSTALL_INTO_IMAGE,
         )
     state = unit.file
     if state.content == unit.wanted:
@@ -50,6 +56,7 @@ def facts_unit(facts: Facts) -> Outcome:
     says=f"{BOOT_UNIT} runs at boot",
     needs=("AG511",),
     setup=True,
+    image=True,
 )
 def facts_unit_enabled(facts: Facts) -> Outcome:
     """A unit that nothing wants is never run."""
@@ -94,6 +101,7 @@ def facts_at_last_boot(facts: Facts) -> Outcome:
     says=f"the avahi-gpu that {BOOT_UNIT} runs is there to stay",
     needs=("AG511",),
     setup=True,
+    image=True,
 )
 def facts_program(facts: Facts) -> Outcome:
     """A unit of the system that runs what lies in a home, or in a checkout, does another thing one day."""
@@ -110,6 +118,27 @@ def facts_program(facts: Facts) -> Outcome:
     )
 
 
+@check(
+    "AG515",
+    slug="image-machine-id",
+    area="service",
+    says="no image gives its machine id to every machine that boots it",
+    setup=True,
+    image=True,
+)
+def image_machine_id(facts: Facts) -> Outcome:
+    """Nodes are known by a hash of the machine id; the first boot makes one where there is none."""
+    if facts.image is None or not facts.machine_id:
+        return ok()
+    folder = facts.image.folder
+    return warn(
+        "the image holds a machine id: machines that boot copies of it would be taken for one node",
+        [f"{folder}/etc/machine-id"],
+        hint=f"where more than one machine boots it: truncate --size 0 {quote(folder)}/etc/machine-id; "
+        f"rm -f {quote(folder)}/var/lib/dbus/machine-id",
+    )
+
+
 def _write(unit: BootUnit) -> Fix:
     change = fixes.write_file(f"write {unit.file.path}", unit.file, unit.wanted)
     return Fix(change.title, (change,))
@@ -118,4 +147,4 @@ def _write(unit: BootUnit) -> Fix:
 def _not_known(facts: Facts) -> Outcome:
     if "host.boot_unit" in facts.unread:
         return unread(facts, "host.boot_unit", BOOT_UNIT)
-    return skip(NO_SYSTEMD)
+    return skip(NO_SYSTEMD if facts.image is None else NO_SYSTEMD_IN_IMAGE)

@@ -66,14 +66,16 @@ def start_bus(facts: Facts) -> Fix:
 
 def start_avahi(facts: Facts) -> Fix:
     """Return the fix that starts avahi-daemon, now and at every boot where systemd is PID 1."""
+    if facts.image is not None:
+        return enable("avahi-daemon.service")
     if facts.init == "systemd":
-        enable = _daemon(
+        begin = _daemon(
             "enable and start avahi-daemon", ("systemctl", "enable", "--now", "avahi-daemon.service")
         )
         if facts.avahi.unit is None or facts.avahi.unit.load != "masked":
-            return enable
+            return begin
         argv = ("systemctl", "unmask", "avahi-daemon.service", "avahi-daemon.socket")
-        return Fix(enable.title, (Change("daemon", "unmask avahi-daemon", argv=argv), *enable.changes))
+        return Fix(begin.title, (Change("daemon", "unmask avahi-daemon", argv=argv), *begin.changes))
     return _daemon("start avahi-daemon", ("avahi-daemon", "--daemonize", *_file_option(facts)))
 
 

@@ -55,7 +55,7 @@ def system_bus(facts: Facts) -> Outcome:
     return error("the D-Bus system bus does not answer", evidence, fix=fixes.start_bus(facts))
 
 
-@check("AG302", slug="avahi-installed", area="host", says="avahi-daemon is installed", setup=True)
+@check("AG302", slug="avahi-installed", area="host", says="avahi-daemon is installed", setup=True, image=True)
 def avahi_installed(facts: Facts) -> Outcome:
     """Installed is what a package says, or a daemon that answers."""
     if lacks_bus(facts):
@@ -197,6 +197,7 @@ def machine_id(facts: Facts) -> Outcome:
     says="avahi-daemon starts at boot",
     needs=("AG302",),
     setup=True,
+    image=True,
 )
 def avahi_at_boot(facts: Facts) -> Outcome:
     """Running now is not enough for a node that is to be found after a power cut."""

@@ -25,6 +25,7 @@ MUSL = frozenset({"alpine", "chimera", "openwrt"})  # their C library has no nam
     says="nsswitch.conf is well-formed",
     needs=("AG100",),
     setup=True,
+    image=True,
 )
 def nsswitch_valid(facts: Facts) -> Outcome:
     """One malformed action makes glibc drop the whole file: users, groups and localhost with it."""
@@ -48,6 +49,7 @@ def nsswitch_valid(facts: Facts) -> Outcome:
     says="glibc's module for mDNS is on this machine",
     needs=("AG101",),
     setup=True,
+    image=True,
 )
 def mdns_module(facts: Facts) -> Outcome:
     """Those that the hosts line names, else the one that setup would put there."""
@@ -73,6 +75,7 @@ def mdns_module(facts: Facts) -> Outcome:
     says="the hosts line asks mDNS before DNS",
     needs=("AG101",),
     setup=True,
+    image=True,
 )
 def mdns_before_dns(facts: Facts) -> Outcome:
     """Else ``.local`` names are asked of a name server, which has never heard of them."""

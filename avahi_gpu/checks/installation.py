@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from avahi_gpu.model import Change, Facts, Fix
+from shlex import quote
+
+from avahi_gpu.model import Change, Facts, Fix, ImageFacts
 
 # the package that holds each thing we need, by package manager
 PACKAGES: dict[str, dict[str, str]] = {
@@ -49,11 +51,21 @@ def install(thing: str, facts: Facts) -> Fix | None:
     manager = facts.package_manager or ""
     if manager in INSTALL:
         package = PACKAGES[thing][manager]
+        if facts.image is not None and (manager != "apt" or facts.image.cannot_install):
+            return Fix(f"install {package}", commands=(install_into(facts.image, manager, package),))
         change = Change("package", f"install {package}", argv=(*INSTALL[manager], package))
         return Fix(change.title, (change,))
-    if manager in BY_HAND:
+    if manager in BY_HAND and facts.image is None:
         return Fix("install what is missing", commands=(BY_HAND[manager],))
     return None
+
+
+def install_into(image: ImageFacts, manager: str, package: str) -> str:
+    """Return the command line that installs a package into an image from outside."""
+    folder, (program, *words) = quote(image.folder), (*INSTALL[manager], package)
+    if manager == "apt":
+        return f"chroot {folder} {' '.join((program, *words))}"
+    return " ".join((program, "--installroot" if manager == "dnf" else "--root", folder, *words))
 
 
 def explain(facts: Facts) -> str:

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any
 
 from rich.console import Console
@@ -17,10 +18,13 @@ from avahi_gpu.changes.plan import Judge, plan_all
 from avahi_gpu.changes.provision import provision, unsettled
 from avahi_gpu.checks.registry import all_checks, run_checks, setup_findings
 from avahi_gpu.cli.consent import ask_for, demand_consent, demand_root
+from avahi_gpu.cli.imaging import describe_image, describe_undo, find_notes, offline
 from avahi_gpu.cli.outcome import interruption
 from avahi_gpu.errors import AvahiGpuError, ChangeFailed, ExitCode, Misuse
 from avahi_gpu.host.configuration import read_settings
 from avahi_gpu.host.facts import read_facts
+from avahi_gpu.host.image import Image
+from avahi_gpu.host.image_facts import read_image
 from avahi_gpu.host.key_file import UnreadableKey, find_key, name_owner
 from avahi_gpu.host.system import System
 from avahi_gpu.model import NODE_SERVICE, Change, Facts, Finding
@@ -54,25 +58,43 @@ class Order:
     python: str | None
     cluster: str | None
     areas: frozenset[str]  # none: all
+    root: str | None = None  # of an image; None: this machine
 
     @property
     def out(self) -> Console:
         """Where words for people go: under --json nowhere."""
         return console(io.StringIO() if self.as_json else None)
 
+    @property
+    def place(self) -> str:
+        """`` in DIR`` for an image."""
+        return f" in {printable(self.root)}" if self.root is not None else ""
+
+    @property
+    def command(self) -> str:
+        """The words after ``avahi-gpu``."""
+        return "setup" if self.root is None else f"setup --root {quote(self.root)}"
+
+    def tell_notes(self, facts: Facts) -> None:
+        """Say what is worth knowing and nothing that setup would change."""
+        for line in find_notes(setup_findings(facts, self.areas)):
+            self.out.print(printable(line, 1000))
+
 
 def set_up(system: System, order: Order) -> Result:
     """Do the whole of it: facts, findings, changes, and the proof. Raises what ends it early."""
 
     def read(known: Facts | None) -> Facts:
+        if isinstance(system, Image):
+            return read_image(system, order.cluster)
         return read_facts(
             system, python=order.python, cluster=order.cluster, with_peers=False, known=known, deep=False
         )
 
     def judge(facts: Facts) -> list[Finding]:
-        return setup_findings(facts, order.areas)
+        return offline(facts, setup_findings(facts, order.areas))
 
-    key_owner = _demand_usable_key(system)
+    key_owner = _demand_usable_key(system) if system.is_whole else ""
     facts = read(None)
     _demand_sound(facts, judge)
     _tell_left_out(order, judge(facts))
@@ -84,8 +106,9 @@ def set_up(system: System, order: Order) -> Result:
         order.out.print("nothing to do")
         return _report(order, [], *_prove(read, facts, order, patience_s=PROOF_UNCHANGED_S))
     if order.check:
-        order.out.print("These changes are pending:")
+        order.out.print(f"These changes are pending{order.place}:")
         show_changes(order.out, wanted, with_diffs=order.diff)
+        order.tell_notes(facts)
         return Result("setup", _data(wanted, changed=False), ExitCode.PENDING)
     return _change(system, order, facts, wanted=wanted, read=read, judge=judge)
 
@@ -100,8 +123,10 @@ def _change(
     judge: Judge,
 ) -> Result:
     demand_root(facts.is_root, "setup")
-    demand_consent(yes=order.yes, as_json=order.as_json, command="setup")
-    order.out.print("These changes are wanted:")
+    demand_consent(yes=order.yes, as_json=order.as_json, command=order.command)
+    if isinstance(system, Image):
+        system.sweep_policy()
+    order.out.print(f"These changes are wanted{order.place}:")
     show_changes(order.out, wanted, with_diffs=order.diff or not order.yes)
     approve = ask_for(wanted, order.out, yes=order.yes, with_diffs=order.diff or not order.yes)
     if approve is None:
@@ -119,7 +144,7 @@ def _change(
             command="setup",
             say=lambda text: order.out.print(f"… {printable(text)}"),
         )
-        if facts.init != "systemd" and any(c.kind == "daemon" for c in made):
+        if facts.init != "systemd" and facts.image is None and any(c.kind == "daemon" for c in made):
             order.out.print(
                 "There is no systemd here: what was started now does not start by itself at boot."
             )
@@ -166,8 +191,9 @@ def _report(order: Order, made: Sequence[Change], facts: Facts, wrong: Sequence[
     errors = tuple(_error_of(f) for f in wrong)
     if not errors:
         order.out.print("done" if order.areas else _describe_node(facts))
+        order.tell_notes(facts)
         if any(c.kind == "file" for c in made):
-            order.out.print("avahi-gpu undo puts every file back.")
+            order.out.print(f"{describe_undo(order.root)} puts every file back.")
     return Result(
         "setup",
         _data(made, changed=bool(made)),
@@ -177,6 +203,8 @@ def _report(order: Order, made: Sequence[Change], facts: Facts, wrong: Sequence[
 
 
 def _describe_node(facts: Facts) -> str:
+    if facts.image is not None:
+        return printable(describe_image(facts), 1000)
     names = {i.index: i.name for i in facts.interfaces}
     seen = sorted({names.get(s.interface, "?") for s in facts.own_service or ()})
     parts = [f"{facts.daemon.host_name or facts.hostname} is a node"]

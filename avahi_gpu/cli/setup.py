@@ -36,7 +36,8 @@ def command(
         str | None, typer.Option(metavar="PATH", help="The Python whose torch this node trains with.")
     ] = None,
     root: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Set up the system under DIR.", hidden=True)
+        str | None,
+        typer.Option(metavar="DIR", help="Set up an image, the root file system under DIR."),
     ] = None,
     show_config: Annotated[
         bool,
@@ -59,19 +60,24 @@ def command(
     """Make this machine a node: packages, avahi-daemon, service file, hosts line. A second run is a no-op."""
     with guarded("setup", as_json=as_json), heard():
         from avahi_gpu.cli.provisioning import Order, set_up, setup_areas
-        from avahi_gpu.host.system import System
+        from avahi_gpu.host.image import Image, open_system
         from avahi_gpu.launch.command import check_cluster
 
-        if root is not None:
-            raise Misuse("--root comes later", "run setup on the machine itself")
+        system = open_system(root)
+        if python is not None and isinstance(system, Image):
+            raise Misuse(
+                "--python is of the machine that runs, and nothing runs in an image",
+                f'write python = "{python}" into {system.root}/etc/avahi-gpu/config.toml',
+            )
         if cluster is not None:
             check_cluster(cluster)
-        system = _as_if(System(), config_folder, program, only_told=check)
+        system = _as_if(system, config_folder, program, only_told=check)
         if show_config:
             if check or diff or yes or only:
                 raise Misuse("--show-config only shows", "leave --check, --diff, --yes and --only out")
             show_settings(system, cluster, python, as_json=as_json)
-        order = Order(check, diff, yes, as_json, python, cluster, setup_areas(only or []))
+        place = str(system.root) if isinstance(system, Image) else None
+        order = Order(check, diff, yes, as_json, python, cluster, setup_areas(only or []), place)
         finish(set_up(system, order), as_json=as_json, show=lambda _: None)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from datetime import datetime, timezone
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -31,11 +32,18 @@ def command(
         bool, typer.Option("--check", help="Only tell what would be taken back; exit 5 if anything.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    root: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Undo what setup --root changed in that image.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Take back what setup and doctor --fix changed. Edits made since are kept; packages stay."""
     with guarded("undo", as_json=as_json), heard():
-        system = System()
+        from avahi_gpu.host.image import Image, open_system  # seldom wanted
+
+        system = open_system(root)
+        if isinstance(system, Image) and system.is_root:
+            system.sweep_policy()
         demand_root(system.is_root, "undo")
         finish(
             undo(system, last=last, check=check, yes=yes, as_json=as_json),
@@ -76,7 +84,8 @@ def undo(system: System, *, last: bool, check: bool, yes: bool, as_json: bool) -
             data = {"changes": [describe(c) for c in changes], "changed": False, "kept": kept}
             return Result("undo", data, ExitCode.PENDING if changes else ExitCode.FINE)
         if changes:
-            demand_consent(yes=yes, as_json=as_json, command="undo --last" if last else "undo")
+            place = f" --root {quote(str(system.root))}" if not system.is_whole else ""
+            demand_consent(yes=yes, as_json=as_json, command=f"undo{' --last' if last else ''}{place}")
             out.print("This is taken back:")
             show_changes(out, changes, with_diffs=not yes)
             if not yes and not consent("Take it back?"):

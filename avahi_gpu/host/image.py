@@ -1,7 +1,7 @@
 """A root file system that is set up without running: for PXE, an NFS root, a disk image, a chroot.
 
-Nothing of the machine that works on it counts, and nothing outside the folder is touched: no program of ours is
-run but what can be done with files alone, and an image's own package manager, shut in.
+Nothing of the machine that works on it counts, and nothing outside the folder is touched: what programs would
+do is done with files alone, and the image's own apt is shut in.
 """
 
 from __future__ import annotations
@@ -107,13 +107,12 @@ class Image(System):
         if self.read(POLICY_FILE).content == POLICY:
             self.remove(POLICY_FILE)
 
-    def _run_inside(
-        self, argv: Sequence[str], timeout_s: float, env: Mapping[str, str] | None
-    ) -> Completed:
+    def _run_inside(self, argv: Sequence[str], timeout_s: float, env: Mapping[str, str] | None) -> Completed:
         """Run a program of the image in it: what it starts or mounts ends with it, and no daemon starts."""
         why = self.why_no_packages()
         if why:
-            return Completed(tuple(argv), NOT_EXECUTABLE, "", f"{argv[0]} is not run in {self.root}: {why}", 0.0)
+            says = f"{argv[0]} is not run in {self.root}: {why}"
+            return Completed(tuple(argv), NOT_EXECUTABLE, "", says, 0.0)
         shut_in = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
         if self.is_folder("/proc"):
             shut_in.append(f"--mount-proc={self.root}/proc")
@@ -149,9 +148,10 @@ def open_system(root: str | None) -> System:
         reason = getattr(fault, "strerror", None) or str(fault)
         raise Misuse(f"--root {root}: {reason}", "name the folder of a root file system") from None
     image = Image(folder)
-    if not image.is_folder("/etc"):
+    missing = [name for name in ("etc", "usr") if not image.is_folder(f"/{name}")]
+    if missing:
         raise Misuse(
-            f"{folder} is no root file system: there is no folder etc in it",
-            "name the folder that holds etc, usr and var",
+            f"--root {folder}: there is no folder {' and no folder '.join(missing)} in it",
+            "name the folder of a root file system, which holds etc, usr and var",
         )
     return image

@@ -1,15 +1,15 @@
-"""Read of an image what its files tell. What only a running machine knows is not there, and checks skip it."""
+"""Read of an image what its files tell; what only a running machine knows is not there."""
 
 from __future__ import annotations
 
 import re
 
 from avahi_gpu.errors import AvahiGpuError
-from avahi_gpu.files import avahi_conf, nsswitch
+from avahi_gpu.files import avahi_conf
 from avahi_gpu.host import boot_unit, daemons, image_units, node, packages, service_folder
 from avahi_gpu.host.configuration import read_config
 from avahi_gpu.host.image import Image
-from avahi_gpu.host.machine import find_modules, read_distribution
+from avahi_gpu.host.machine import find_modules, has_glibc, read_distribution, read_hosts_line
 from avahi_gpu.model import (
     BOOT_UNIT,
     SERVICE_FILE,
@@ -39,7 +39,7 @@ _PACMAN_FOLDER = re.compile(r"(.+)-[^-]+-[^-]+")  # name, version, release
 def read_image(image: Image, cluster: str | None = None) -> Facts:
     """Return the facts of an image; ``cluster`` as in ``read_facts``. Raises MalformedConfiguration."""
     config = read_config(image)
-    hosts_line = image.read("/etc/nsswitch.conf", nsswitch.SIZE_MAX)
+    hosts_line = read_hosts_line(image)
     manager = packages.find_manager(image)
     systemd = image_units.boots_systemd(image)
     service = image.read(str(SERVICE_FILE))
@@ -72,13 +72,14 @@ def read_image(image: Image, cluster: str | None = None) -> Facts:
         service_file=service,
         wanted_service_file=wanted,
         wanted_service_error=error,
-        nss_modules=find_modules(image, hosts_line, image.read_architecture()),
+        nss_modules=find_modules(image, hosts_line),
         own_service=None,
         own_name=None,
         kernel_name=None,
         peers=None,
         gpus=None,
         versions=Versions(),
+        glibc=has_glibc(image),
         avahi=DaemonFacts(
             service_files=service_folder.read_folder(image),
             services_folder=image.read(SERVICE_FILE.parent),

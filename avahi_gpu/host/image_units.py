@@ -1,7 +1,7 @@
 """What ``systemctl enable``, ``disable`` and ``is-enabled`` do to an image's files, without any systemctl.
 
-``systemctl --root`` would do the same, but is not where images are built in containers, and on Debian it also runs
-programs of the image (update-rc.d) for what has an old init script beside its unit.
+``systemctl --root`` would do the same, but is not there where images are built in containers, and on Debian
+it also runs programs of the image (update-rc.d) for what has an old init script beside its unit.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def enable(image: Image, unit: str, seen: frozenset[str] = frozenset()) -> None:
 
 
 def disable(image: Image, unit: str, seen: frozenset[str] = frozenset()) -> None:
-    """Remove the links that enabling has made, and folders of them that are empty then. Raises ChangeFailed."""
+    """Remove the links that enabling has made, and their folders that are empty then. Raises ChangeFailed."""
     install = _read(image, unit)
     for link in _links(unit, install):
         if _is_link_to(image, link, unit):
@@ -94,7 +94,7 @@ def unmask(image: Image, unit: str) -> None:
 
 
 def boots_systemd(image: Image) -> bool:
-    """Whether the kernel, or an initrd, that starts this image would start systemd (systemd(1), bootup(7))."""
+    """Whether a kernel, or an initrd, that boots this image would start systemd (systemd(1), bootup(7))."""
     if not any(image.exists(path) for path in INITS):
         return False
     init = image.read_link("/sbin/init")

@@ -9,6 +9,7 @@ from typing import Literal
 
 from avahi_gpu.files import nsswitch
 from avahi_gpu.host import daemons, node
+from avahi_gpu.host.image import Image
 from avahi_gpu.host.system import System
 from avahi_gpu.model import FileState
 
@@ -47,7 +48,7 @@ def read_machine(system: System, hosts_line: FileState) -> Machine:
 
 def has_glibc(system: System) -> bool:
     """Whether programs here use glibc. False only where musl is there and glibc is not."""
-    if any(system.exists(f"{folder}/{GLIBC}") for folder in library_folders(platform.machine())):
+    if any(system.exists(f"{folder}/{GLIBC}") for folder in _library_folders_of(system)):
         return True
     return not any(name.startswith("ld-musl-") for name in system.list_folder("/lib"))
 
@@ -68,7 +69,7 @@ def read_hosts_line(system: System) -> FileState:
 
 
 def _knows_vendor(system: System) -> bool:
-    for folder in library_folders(platform.machine()):
+    for folder in _library_folders_of(system):
         library = system.read(f"{folder}/{GLIBC}").content
         if library is not None:
             return nsswitch.VENDOR_PATH.encode() + b"\0" in library
@@ -93,12 +94,16 @@ def parse_os_release(text: str) -> dict[str, str]:
 def find_modules(system: System, state: FileState) -> dict[str, bool]:
     """Return for each module on the hosts line, and each that answers for .local, whether glibc finds it."""
     named = nsswitch.modules(nsswitch.decode(state.content or b""))
-    folders = library_folders(platform.machine())
+    folders = _library_folders_of(system)
     return {
         name: name in BUILT_IN or any(system.exists(f"{f}/libnss_{name}.so.2") for f in folders)
         for name in dict.fromkeys((*named, *MDNS_MODULES))
         if _MODULE_NAME.fullmatch(name)
     }
+
+
+def _library_folders_of(system: System) -> tuple[str, ...]:
+    return library_folders(system.read_architecture() if isinstance(system, Image) else platform.machine())
 
 
 def library_folders(machine: str) -> tuple[str, ...]:
