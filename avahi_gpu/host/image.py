@@ -34,10 +34,6 @@ BIG_ENDIAN = 2
 class Image(System):
     """The root file system under ``root``, seen as the machine that will boot it."""
 
-    def until(self, ends_at: float) -> Image:
-        """Return the same image with a deadline."""
-        return Image(self.root, ends_at)
-
     def run(
         self,
         argv: Sequence[str],

@@ -6,8 +6,9 @@ import re
 
 from avahi_gpu.errors import AvahiGpuError
 from avahi_gpu.files import avahi_conf
+from avahi_gpu.files.settings import read_published, settle
 from avahi_gpu.host import boot_unit, daemons, image_units, node, packages, service_folder
-from avahi_gpu.host.configuration import read_config
+from avahi_gpu.host.configuration import read_said
 from avahi_gpu.host.image import Image
 from avahi_gpu.host.machine import find_modules, has_glibc, read_distribution, read_hosts_line
 from avahi_gpu.model import (
@@ -37,17 +38,19 @@ _PACMAN_FOLDER = re.compile(r"(.+)-[^-]+-[^-]+")  # name, version, release
 
 
 def read_image(image: Image, cluster: str | None = None) -> Facts:
-    """Return the facts of an image; ``cluster`` as in ``read_facts``. Raises MalformedConfiguration."""
-    config = read_config(image)
+    """Return the facts of an image; ``cluster`` is what ``--cluster`` says. Raises MalformedConfiguration."""
+    service = image.read(str(SERVICE_FILE))
+    # the environment is the builder's, and says nothing of the machine that boots
+    settings = settle(
+        *read_said(image, {}, {"cluster": ("--cluster", cluster)}), read_published(service.content)
+    )
     hosts_line = read_hosts_line(image)
     manager = packages.find_manager(image)
     systemd = image_units.boots_systemd(image)
-    service = image.read(str(SERVICE_FILE))
     try:
         # whose machine id, GPUs and name these are nobody knows: the unit at boot tells them
-        about = node.merge_facts(NodeFacts("", cluster or ""), service, config)
-        about = NodeFacts("", about.cluster, priority=about.priority)
-        wanted, error = node.render_service_file(image, about, config.port), ""
+        about = NodeFacts("", settings.config.cluster, priority=settings.config.priority)
+        wanted, error = node.render_service_file(image, about, settings.config.port), ""
     except AvahiGpuError as fault:
         wanted, error = None, fault.message
     return Facts(
@@ -94,6 +97,7 @@ def read_unit(image: Image) -> BootUnit:
     here = boot_unit.find_command()
     places = [*([here[0]] if here and here[0].endswith(f"/{boot_unit.PROGRAM}") else []), *PLACES]
     program = next((path for path in places if image.is_program(path)), None)
+    program = image.program or program  # what is only told may be installed later
     argv = (program, boot_unit.COMMAND) if program else None
     return boot_unit.describe(image, argv, enabled=image_units.is_enabled(image, BOOT_UNIT))
 
