@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from avahi_gpu.checks.peers import restrict_peers
 from avahi_gpu.checks.registry import run_checks
 from avahi_gpu.cli.diagnosis import Format, Order, conclude
 from avahi_gpu.errors import ChangeFailed, ExitCode, Misuse
+from avahi_gpu.host.configuration import read_settings
 from avahi_gpu.host.facts import gather_facts
 from avahi_gpu.host.system import System
 from avahi_gpu.model import ClusterView, Facts, Finding
@@ -92,13 +94,18 @@ async def _read(system: System, order: Order, asked: Round, python: str | None) 
         survey(
             system,
             python=python,
-            peers=asked.peers,
+            peers=named_peers(system, asked.peers),
             wait_s=asked.wait_s or WAIT_S,
             tell=_progress(order),
             remote=Remote(order.python) if asked.ssh else None,
         ),
     )
     return facts, view
+
+
+def named_peers(system: System, peers: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the nodes to ask at their addresses, those of the settings where none are given."""
+    return read_settings(system, os.environ, {"peers": ("--peers", peers)}).config.peers
 
 
 def _progress(order: Order) -> Callable[[str], None]:
@@ -131,6 +138,7 @@ def serve_others(system: System, seconds: float, order: Order, peers: tuple[str,
         order.out.print(printable(text, 1000))
         sys.stdout.flush()
 
-    served = asyncio.run(serve(system, seconds, python=order.python, peers=peers, tell=tell))
+    named = named_peers(system, peers)
+    served = asyncio.run(serve(system, seconds, python=order.python, peers=named, tell=tell))
     tell(f"{seconds:g} s are over; asked {'once' if served == 1 else f'{served} times'}")
     return Result("doctor", {"served": served})
