@@ -2,7 +2,6 @@
 
 from avahi_gpu.checks import (
     absence,
-    boot,
     cluster,
     daemon_config,
     daemon_state,
@@ -36,7 +35,6 @@ from avahi_gpu.checks import (
 
 __all__ = [
     "absence",
-    "boot",
     "cluster",
     "daemon_config",
     "daemon_state",

@@ -48,8 +48,7 @@ def render(
         says = f"it publishes {ours.txt_bytes} bytes of TXT, more than {TXT_TOTAL_WISE}"
         raise MalformedInput(where, says, "publish less: large records are dropped on their way")
     try:
-        if node.id:
-            txt.decode(ours.txt)  # that of an image has no id until a machine boots it
+        txt.decode(ours.txt)
     except MalformedInput as error:
         says = f"peers could not read the TXT that it publishes ({error.message})"
         raise MalformedInput(where, says, "write the items of txt as the shipped template does") from None

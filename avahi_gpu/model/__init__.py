@@ -7,7 +7,6 @@ from avahi_gpu.model.areas import (
     NameFacts,
     NetworkFacts,
 )
-from avahi_gpu.model.boot import BootUnit, ImageFacts
 from avahi_gpu.model.daemon import (
     Announcement,
     DaemonFacts,
@@ -49,7 +48,6 @@ from avahi_gpu.model.machine import (
 )
 from avahi_gpu.model.machine_file import NOT_A_FILE, FileState
 from avahi_gpu.model.naming import (
-    Authselect,
     AvahiAnswer,
     Lookup,
     ModuleAnswer,
@@ -61,7 +59,24 @@ from avahi_gpu.model.naming import (
     StoryStep,
     Trace,
 )
-from avahi_gpu.model.network import Ear, Firewall, KernelNet, PacketFate, PacketKind, ResolvedMdns, WayBack
+from avahi_gpu.model.network import (
+    LAN_GROUPS,
+    LINK_LOCAL,
+    MDNS_PORT,
+    NFT_FILE,
+    BootRules,
+    Ear,
+    Firewall,
+    KernelNet,
+    PacketFate,
+    PacketKind,
+    ResolvedMdns,
+    Wall,
+    WallKind,
+    WayBack,
+    ZoneRule,
+    is_private,
+)
 from avahi_gpu.model.view import (
     Attached,
     ClusterView,
@@ -74,7 +89,6 @@ from avahi_gpu.model.view import (
 )
 from avahi_gpu.model.words import (
     AVAHI_SOCKET,
-    BOOT_UNIT,
     CONFIG_FOLDER,
     DEFAULT_CLUSTER,
     DEFAULT_PORT,
@@ -99,7 +113,6 @@ from avahi_gpu.model.words import (
 
 __all__ = [
     "AVAHI_SOCKET",
-    "BOOT_UNIT",
     "CONFIG_FOLDER",
     "DEFAULT_CLUSTER",
     "DEFAULT_PORT",
@@ -107,7 +120,11 @@ __all__ = [
     "DOMAIN",
     "HANDLE",
     "JOB_SERVICE",
+    "LAN_GROUPS",
+    "LINK_LOCAL",
     "LOOPBACK_INDEX",
+    "MDNS_PORT",
+    "NFT_FILE",
     "NODE_SERVICE",
     "NOT_A_FILE",
     "SERVICE_FILE",
@@ -118,9 +135,8 @@ __all__ = [
     "Announcement",
     "Area",
     "Attached",
-    "Authselect",
     "AvahiAnswer",
-    "BootUnit",
+    "BootRules",
     "Change",
     "ChangeKind",
     "Clock",
@@ -139,7 +155,6 @@ __all__ = [
     "Gpu",
     "GpuDevices",
     "HostFacts",
-    "ImageFacts",
     "Interface",
     "KernelNet",
     "LauncherFile",
@@ -182,6 +197,10 @@ __all__ = [
     "UnitState",
     "Verdict",
     "Versions",
+    "Wall",
+    "WallKind",
     "WayBack",
+    "ZoneRule",
+    "is_private",
     "natural_order",
 ]

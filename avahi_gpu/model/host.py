@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from avahi_gpu.model.boot import BootUnit
-
 
 @dataclass(frozen=True)
 class OwnName:
@@ -151,4 +149,3 @@ class HostFacts:
     clock: Clock | None = None
     shared_memory: SharedMemory | None = None
     gpu_devices: GpuDevices | None = None
-    boot_unit: BootUnit | None = None  # None also without systemd

@@ -78,13 +78,12 @@ def choose_address(interfaces: Sequence[Interface], demand: Demand, *, alone: bo
         name = demand.interface
         if not demand.is_for(name):
             raise LaunchFailed(
-                f"{demand.choice} contradicts {GLOO}={','.join(demand.gloo)}", "unset one of the two"
+                f"--interface {name} contradicts {GLOO}={','.join(demand.gloo)}", "unset one of the two"
             )
         if name not in by_name:
-            told = f", which {demand.said} asks for" if demand.said else ""
-            raise LaunchFailed(f"this host has no interface {name}{told}", here)
+            raise LaunchFailed(f"this host has no interface {name}", here)
         if not alone or by_name[name].link != "loopback":
-            _check_asked(by_name[name], demand.choice, here)
+            _check_asked(by_name[name], here)
     found = attachments(interfaces, demand)
     if found:
         return found[0].address
@@ -103,14 +102,17 @@ def choose_address(interfaces: Sequence[Interface], demand: Demand, *, alone: bo
     )
 
 
-def _check_asked(interface: Interface, choice: str, here: str) -> None:
+def _check_asked(interface: Interface, here: str) -> None:
     if interface.link == "loopback":
-        raise LaunchFailed(f"{choice} is this host's loopback, which no other node reaches", here)
+        raise LaunchFailed(
+            f"--interface {interface.name} is this host's loopback, which no other node reaches", here
+        )
     if not interface.running or not interface.addresses:
-        raise LaunchFailed(f"{choice} {_lack(interface)}", here)
+        raise LaunchFailed(f"--interface {interface.name} {_lack(interface)}", here)
     if interface.first is None:
         raise LaunchFailed(
-            f"{choice} has a link-local IPv6 address alone, which torch cannot use between hosts",
+            f"--interface {interface.name} has a link-local IPv6 address alone, which torch cannot use "
+            "between hosts",
             GIVE_A_PREFIX.format(interface.name),
         )
 
