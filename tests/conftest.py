@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 LAB_TOOLS = ("avahi-daemon", "avahi-browse", "dbus-daemon", "dbus-send", "ip", "nsenter", "nft", "ping")
+MACHINE_TOOLS = ("debootstrap", "systemd-nspawn", "chroot", "unshare", "setpriv", "dpkg-deb")
+# the first test to come may have to wait until the root file system is made, and for its turn
+MACHINES_TIMEOUT_S = 900
 NSS_MODULES = "lib*/**/libnss_mdns4_minimal.so.2"
 
 
@@ -22,12 +25,25 @@ def missing_for_lab() -> str:
     return f"virtual hosts need {', '.join(missing)}: make test installs them" if missing else ""
 
 
+def missing_for_machines() -> str:
+    """Say why Debian machines cannot be booted here, '' where they can, as far as their tools go."""
+    missing = [tool for tool in MACHINE_TOOLS if shutil.which(tool) is None]
+    return f"booted machines need {', '.join(missing)}: make test installs them" if missing else ""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark everything under tests/lab, and leave out the long list of faults unless -m asks for it."""
-    folder = Path(__file__).with_name("lab")
+    """Mark the tests of the lab and of machines; leave out the long list of faults unless -m asks for it.
+
+    Machines come last: what they boot from is made meanwhile.
+    """
+    virtual, booted = Path(__file__).with_name("lab"), Path(__file__).with_name("machines")
     for item in items:
-        if folder in item.path.parents:
+        if booted in item.path.parents:
+            item.add_marker("machines")
+            item.add_marker(pytest.mark.timeout(MACHINES_TIMEOUT_S))
+        if {virtual, booted} & set(item.path.parents):
             item.add_marker("lab")
+    items.sort(key=lambda item: item.get_closest_marker("machines") is not None)
     if "faults" not in config.option.markexpr:
         left_out = [item for item in items if item.get_closest_marker("faults")]
         items[:] = [item for item in items if item not in left_out]
@@ -39,6 +55,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("lab") is None:
         return
     reason = missing_for_lab()
+    if not reason and item.get_closest_marker("machines") is not None:
+        reason = missing_for_machines()
     if reason and os.environ.get("CI"):
         pytest.fail(reason, pytrace=False)
     if reason:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from avahi_gpu.changes.change import same
+from avahi_gpu.files.nsswitch import PATH as NSSWITCH
 from avahi_gpu.model import Change, ChangeKind, DaemonState, Facts, FileState, Finding, Fix
 
 Judge = Callable[[Facts], Sequence[Finding]]
@@ -91,14 +92,21 @@ def _foresee_file(facts: Facts, change: Change) -> Facts:
             state, content=change.content, mode=change.mode, uid=state.uid or 0, gid=state.gid or 0, error=""
         )
 
+    unit = facts.host.boot_unit
     return replace(
         facts,
-        nsswitch=after(facts.nsswitch),
+        host=replace(facts.host, boot_unit=replace(unit, file=after(unit.file))) if unit else facts.host,
+        nsswitch=after(_in_etc(facts.nsswitch)) if change.path == NSSWITCH else facts.nsswitch,
         etc_hosts=after(facts.etc_hosts),
         avahi_conf=after(facts.avahi_conf),
         mdns_allow=after(facts.mdns_allow),
         service_file=after(facts.service_file),
     )
+
+
+def _in_etc(state: FileState) -> FileState:
+    """Return a vendor's file as one of /etc, which is written in its stead."""
+    return state if state.path == NSSWITCH else replace(state, path=NSSWITCH)
 
 
 def _foresee_packages(facts: Facts, argv: tuple[str, ...]) -> Facts:

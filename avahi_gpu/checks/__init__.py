@@ -2,6 +2,7 @@
 
 from avahi_gpu.checks import (
     absence,
+    boot,
     cluster,
     daemon_config,
     daemon_state,
@@ -35,6 +36,7 @@ from avahi_gpu.checks import (
 
 __all__ = [
     "absence",
+    "boot",
     "cluster",
     "daemon_config",
     "daemon_state",

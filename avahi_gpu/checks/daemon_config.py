@@ -35,6 +35,7 @@ NIXOS = {
     area="host",
     says="avahi-daemon.conf is one that avahi-daemon starts with",
     needs=("AG302",),
+    image=True,
 )
 def avahi_config(facts: Facts) -> Outcome:
     """A daemon that runs took the file as it was then; what is wrong now stops it at its next start."""
@@ -67,6 +68,7 @@ def avahi_config(facts: Facts) -> Outcome:
     area="host",
     says="avahi-daemon.conf lets this host publish and find others",
     needs=("AG303",),
+    image=True,
 )
 def avahi_publishes(facts: Facts) -> Outcome:
     """The harms that nobody is told of: the daemon runs and says that all is well."""

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from avahi_gpu.files.avahi_conf import PATH as DEFAULT_CONFIG
+from avahi_gpu.files.nsswitch import PATH as NSSWITCH
 from avahi_gpu.model import Change, Facts, FileState, Fix
 
-# the package that holds each thing we need, by package manager
-PACKAGES: dict[str, dict[str, str]] = {
-    "dbus": {"apt": "dbus", "dnf": "dbus-daemon", "pacman": "dbus", "zypper": "dbus-1"},
-    "avahi": {"apt": "avahi-daemon", "dnf": "avahi", "pacman": "avahi", "zypper": "avahi"},
-    "nss-mdns": {"apt": "libnss-mdns", "dnf": "nss-mdns", "pacman": "nss-mdns", "zypper": "nss-mdns"},
-}
 # what the settings are where a distribution's own file changes nothing
 CONF = b"[server]\nuse-ipv4=yes\nuse-ipv6=yes\n\n[publish]\npublish-hinfo=no\npublish-workstation=no\n"
 # what gives a machine another id or name; each is for root
@@ -19,19 +14,21 @@ NEW_MACHINE_ID = (
     "rm -f /etc/machine-id /var/lib/dbus/machine-id && systemd-machine-id-setup && avahi-gpu setup"
 )
 NEW_NAME = "hostnamectl set-hostname NEW-NAME && systemctl restart avahi-daemon && avahi-gpu setup"
+NEW_MODE = 0o644
 SETTLED_S = 6.0  # claiming the name and the services takes two seconds, after conflicts four
-INSTALL: dict[str, tuple[str, ...]] = {
-    "apt": ("apt-get", "install", "--yes", "--no-install-recommends"),
-    "dnf": ("dnf", "install", "--assumeyes"),
-    "pacman": ("pacman", "-S", "--needed", "--noconfirm"),
-    "zypper": ("zypper", "--non-interactive", "install", "--no-recommends"),
-}
 
 
 def write_file(title: str, state: FileState, content: bytes | None, *, question: str = "") -> Change:
     """Return the change that gives the file this content, its mode kept; None removes it."""
     mode = 0o644 if state.mode is None else state.mode
     return Change("file", title, state.path, content, mode, before=state.content, question=question)
+
+
+def write_nsswitch(title: str, state: FileState, content: bytes) -> Change:
+    """Return the change that gives glibc this nsswitch.conf; /etc overrides a vendor's file under /usr."""
+    if state.path != NSSWITCH:
+        return Change("file", f"{title} (a copy of {state.path})", NSSWITCH, content, NEW_MODE)
+    return write_file(title, state, content)
 
 
 def command(
@@ -42,33 +39,15 @@ def command(
     verify: tuple[str, ...] = (),
     question: str = "",
     until_boot: bool = False,
-    rewrites: tuple[str, ...] = (),
 ) -> Change:
     """Return the change that runs a program; ``undo`` must take exactly that back. See ``Change``.
 
     Only what adds, and cuts nobody off: ``--yes`` answers the question too. ``HANDLE`` in ``undo`` stands
-    for the number of the rule that ``nft`` added.
+    for the number of the rule that ``nft --echo --handle`` added.
     """
     return Change(
-        "command",
-        title,
-        argv=argv,
-        undo=undo,
-        verify=verify,
-        question=question,
-        until_boot=until_boot,
-        rewrites=rewrites,
+        "command", title, argv=argv, undo=undo, verify=verify, question=question, until_boot=until_boot
     )
-
-
-def install(thing: str, facts: Facts) -> Fix | None:
-    """Return the fix that installs ``thing`` (a key of PACKAGES), None where we know no package manager."""
-    manager = facts.package_manager
-    if manager not in INSTALL:
-        return None
-    package = PACKAGES[thing][manager]
-    change = Change("package", f"install {package}", argv=(*INSTALL[manager], package))
-    return Fix(change.title, (change,))
 
 
 def start_bus(facts: Facts) -> Fix:
@@ -87,15 +66,28 @@ def start_bus(facts: Facts) -> Fix:
 
 def start_avahi(facts: Facts) -> Fix:
     """Return the fix that starts avahi-daemon, now and at every boot where systemd is PID 1."""
+    if facts.image is not None:
+        return enable("avahi-daemon.service")
     if facts.init == "systemd":
-        enable = _daemon(
+        begin = _daemon(
             "enable and start avahi-daemon", ("systemctl", "enable", "--now", "avahi-daemon.service")
         )
         if facts.avahi.unit is None or facts.avahi.unit.load != "masked":
-            return enable
+            return begin
         argv = ("systemctl", "unmask", "avahi-daemon.service", "avahi-daemon.socket")
-        return Fix(enable.title, (Change("daemon", "unmask avahi-daemon", argv=argv), *enable.changes))
+        return Fix(begin.title, (Change("daemon", "unmask avahi-daemon", argv=argv), *begin.changes))
     return _daemon("start avahi-daemon", ("avahi-daemon", "--daemonize", *_file_option(facts)))
+
+
+def enable(unit: str) -> Fix:
+    """Return the fix that lets systemd start a unit at boot; undo takes that back."""
+    change = command(
+        f"enable {unit}",
+        ("systemctl", "enable", unit),
+        undo=("systemctl", "disable", unit),
+        verify=("systemctl", "is-enabled", "--quiet", unit),
+    )
+    return Fix(change.title, (change,))
 
 
 def restart_avahi(facts: Facts) -> Fix:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from avahi_gpu.checks import fixes
+from avahi_gpu.checks import fixes, installation
 from avahi_gpu.checks.daemon_config import says_no_dbus
 from avahi_gpu.checks.daemon_state import log_lines
 from avahi_gpu.checks.outcome import Outcome, error, ok, skip, unknown, warn
@@ -15,7 +15,6 @@ RUNNING = 2
 CLAIMING = (1, 3)
 STATES = {0: "invalid", 1: "registering", 2: "running", 3: "collision", 4: "failure"}
 BUS_ADDRESS = "DBUS_SYSTEM_BUS_ADDRESS"
-NO_PACKAGE_MANAGER = "install it by hand: no package manager that avahi-gpu knows is on this machine"
 
 
 @check("AG301", slug="system-bus", area="host", says="the D-Bus system bus answers", setup=True)
@@ -46,25 +45,25 @@ def system_bus(facts: Facts) -> Outcome:
             [f"{BUS_ADDRESS}={facts.avahi.bus_address}", *evidence],
             hint=f"unset {BUS_ADDRESS}: without it the bus is looked for in its usual place",
         )
-    if facts.packages.get("dbus") is False:
+    if installation.lacks_bus(facts):
         return error(
             "the D-Bus system bus is not installed",
             evidence,
-            fix=fixes.install("dbus", facts),
-            hint=NO_PACKAGE_MANAGER if facts.package_manager is None else "",
+            fix=installation.install("dbus", facts),
+            hint=installation.explain(facts),
         )
     return error("the D-Bus system bus does not answer", evidence, fix=fixes.start_bus(facts))
 
 
-@check("AG302", slug="avahi-installed", area="host", says="avahi-daemon is installed", setup=True)
+@check("AG302", slug="avahi-installed", area="host", says="avahi-daemon is installed", setup=True, image=True)
 def avahi_installed(facts: Facts) -> Outcome:
     """Installed is what a package says, or a daemon that answers."""
     if lacks_bus(facts):
         return skip("a container for one program borrows the host's Avahi (AG301)")
     if facts.daemon.installed or facts.daemon.on_bus:
         return ok(f"avahi {facts.daemon.version}" if facts.daemon.version else "found on disk")
-    fix = fixes.install("avahi", facts)
-    return error("avahi-daemon is not installed", fix=fix, hint="" if fix else NO_PACKAGE_MANAGER)
+    fix = installation.install("avahi", facts)
+    return error("avahi-daemon is not installed", fix=fix, hint=installation.explain(facts))
 
 
 @check(
@@ -198,6 +197,7 @@ def machine_id(facts: Facts) -> Outcome:
     says="avahi-daemon starts at boot",
     needs=("AG302",),
     setup=True,
+    image=True,
 )
 def avahi_at_boot(facts: Facts) -> Outcome:
     """Running now is not enough for a node that is to be found after a power cut."""

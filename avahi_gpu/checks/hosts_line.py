@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from avahi_gpu.checks import fixes
+from avahi_gpu.checks import authselect, fixes, installation
 from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unknown
 from avahi_gpu.checks.registry import check
 from avahi_gpu.files import nsswitch, nsswitch_full
 from avahi_gpu.files.nsswitch_chain import MDNS
-from avahi_gpu.model import Change, Facts, Fix
+from avahi_gpu.model import Facts, Fix
 
 WANTED_MODULE = "mdns4_minimal"
 IPV6 = 6
 LOOKS_LIKE = (
     0.8  # of difflib: a letter or two of mdns4_minimal; and what is mistyped begins rightly: dns is none
 )
+FOR_IPV6 = "run: authselect enable-feature with-mdns6"
 MUSL = frozenset({"alpine", "chimera", "openwrt"})  # their C library has no name service switch
 
 
@@ -24,6 +25,7 @@ MUSL = frozenset({"alpine", "chimera", "openwrt"})  # their C library has no nam
     says="nsswitch.conf is well-formed",
     needs=("AG100",),
     setup=True,
+    image=True,
 )
 def nsswitch_valid(facts: Facts) -> Outcome:
     """One malformed action makes glibc drop the whole file: users, groups and localhost with it."""
@@ -47,16 +49,19 @@ def nsswitch_valid(facts: Facts) -> Outcome:
     says="glibc's module for mDNS is on this machine",
     needs=("AG101",),
     setup=True,
+    image=True,
 )
 def mdns_module(facts: Facts) -> Outcome:
     """Those that the hosts line names, else the one that setup would put there."""
+    if facts.distribution == "nixos":
+        return skip("NixOS hands glibc's modules to its nscd alone, from wherever they lie")
     named = nsswitch.modules(nsswitch.decode(facts.nsswitch.content or b""))
     modules = [name for name in named if name in MDNS] or [WANTED_MODULE]
     missing = [name for name in modules if facts.nss_modules.get(name) is False]
     if missing:
         files = [f"there is no libnss_{name}.so.2" for name in missing]
-        fix = fixes.install("nss-mdns", facts)
-        hint = "" if fix else "install nss-mdns by hand"
+        fix = installation.install("nss-mdns", facts)
+        hint = installation.explain(facts)
         return error("glibc's module for mDNS is not installed", files, fix=fix, hint=hint)
     if any(name not in facts.nss_modules for name in modules):
         return unknown(f"nobody looked for the module {' or '.join(modules)}")
@@ -70,6 +75,7 @@ def mdns_module(facts: Facts) -> Outcome:
     says="the hosts line asks mDNS before DNS",
     needs=("AG101",),
     setup=True,
+    image=True,
 )
 def mdns_before_dns(facts: Facts) -> Outcome:
     """Else ``.local`` names are asked of a name server, which has never heard of them."""
@@ -81,6 +87,9 @@ def mdns_before_dns(facts: Facts) -> Outcome:
         return info(f"the hosts line asks mDNS before DNS, though not by the book: {repair.says}", quoted)
     says = f"the hosts line does not ask mDNS before DNS: {repair.says}"
     quoted += _mistyped(facts)
+    if repair.verdict == "managed" and facts.names.authselect is not None:
+        told = authselect.put_mdns_first(facts.names.authselect, facts.nsswitch.content)
+        return error(says, [*quoted, *told.evidence], fix=told.fix, hint=told.hint)
     if repair.wanted:
         return error(says, quoted, fix=fix_hosts_line(facts, repair))
     hint = repair.hint or "put mdns4_minimal [NOTFOUND=return] before dns by hand if you want .local names"
@@ -109,17 +118,19 @@ def mdns_family(facts: Facts) -> Outcome:
         "the mDNS module on the hosts line gives IPv4 addresses only, and this LAN has none",
         [*_quoted(facts, repair), *(f"{i.name}: {', '.join(a.ip for a in i.addresses)}" for i in lan)],
         fix=fix_hosts_line(facts, repair),
-        hint=repair.hint,
+        hint=repair.hint if facts.names.authselect is None else FOR_IPV6,
     )
 
 
 def machine_of(facts: Facts) -> nsswitch.Machine:
     """Return what the rule of repair asks about the machine."""
     return nsswitch.Machine(
-        glibc=facts.distribution not in MUSL,
+        glibc=facts.glibc and facts.distribution not in MUSL,
         distribution=facts.distribution,
         link_target=facts.nsswitch.link_target,
+        dangling=facts.nsswitch.link_target is not None and not facts.nsswitch.exists,
         writable=facts.nsswitch.writable,
+        immutable=facts.nsswitch.immutable,
         mdns_allow=facts.mdns_allow.content,
         modules=facts.nss_modules,
     )
@@ -129,11 +140,8 @@ def fix_hosts_line(facts: Facts, repair: nsswitch.Repair) -> Fix | None:
     """Return the fix that writes what a repair wants, None where it wants nothing."""
     if repair.content is None:
         return None
-    state = facts.nsswitch
     title = "correct the hosts line of nsswitch.conf"
-    mode = 0o644 if state.mode is None else state.mode
-    change = Change("file", title, state.path, repair.content, mode, before=state.content)
-    return Fix(title, (change,))
+    return Fix(title, (fixes.write_nsswitch(title, facts.nsswitch, repair.content),))
 
 
 def _mistyped(facts: Facts) -> list[str]:

@@ -104,7 +104,7 @@ def mdns_allow_obeyed(facts: Facts) -> Outcome:
     fix = None
     if repair.content is not None:
         title = "put a full mDNS module on the hosts line"
-        changes = (_write(facts.nsswitch, title, repair.content), *_allow_local(facts))
+        changes = (fixes.write_nsswitch(title, facts.nsswitch, repair.content), *_allow_local(facts))
         fix = Fix("let glibc ask mDNS for what /etc/mdns.allow allows", changes)
     hint = "remove /etc/mdns.allow if nobody needs those names" if fix else repair.hint
     return error(f"{says}are not asked of mDNS", evidence, fix=fix, hint=hint)
@@ -138,7 +138,9 @@ def reverse_fast(facts: Facts) -> Outcome:
     if repair.content is None:
         return error(says, evidence, hint=f"{repair.says}; {repair.hint}")
     title = f"take {surplus.module} off the end of the hosts line"
-    return error(says, evidence, fix=Fix(title, (_write(facts.nsswitch, title, repair.content),)))
+    return error(
+        says, evidence, fix=Fix(title, (fixes.write_nsswitch(title, facts.nsswitch, repair.content),))
+    )
 
 
 @check("AG113", slug="name-caches", area="names", says="no cache stands between programs and the hosts line")

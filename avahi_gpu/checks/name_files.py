@@ -15,6 +15,7 @@ READABLE_BY_ALL = 0o444  # what distributions install them with is 0644
     area="names",
     says="the files that look-ups of names read are files that answer",
     setup=True,
+    image=True,
 )
 def name_files(facts: Facts) -> Outcome:
     """glibc opens them at each look-up: at a pipe, or on a disk that hangs, each program waits for ever."""
@@ -43,6 +44,7 @@ def name_files(facts: Facts) -> Outcome:
     says="every user may read the files that look-ups of names read",
     needs=("AG100",),
     setup=True,
+    image=True,
 )
 def name_files_for_all(facts: Facts) -> Outcome:
     """Root sees no fault: other users' programs go without the file, as if nobody had ever written it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from avahi_gpu.checks import fixes
 from avahi_gpu.checks.hosts_line import machine_of
 from avahi_gpu.checks.outcome import Outcome, error, info, ok, unread, warn
 from avahi_gpu.checks.registry import check
@@ -210,10 +211,7 @@ def _ask_all_the_same(facts: Facts) -> tuple[Fix | None, str]:
     changes = []
     if repair.content != facts.nsswitch.content:
         title = "put a full mDNS module on the hosts line"
-        mode = 0o644 if facts.nsswitch.mode is None else facts.nsswitch.mode
-        changes.append(
-            Change("file", title, facts.nsswitch.path, repair.content, mode, before=facts.nsswitch.content)
-        )
+        changes.append(fixes.write_nsswitch(title, facts.nsswitch, repair.content))
     content = mdns_allow.with_local(allow.content)
     if content != allow.content:
         title = "let it ask for .local names whatever DNS says"

@@ -7,6 +7,7 @@ from avahi_gpu.checks.outcome import Outcome, error, ok, unknown, unread, warn
 from avahi_gpu.checks.registry import check
 from avahi_gpu.model import Facts, Fix, Interface
 
+CORRECT_LIST = "correct the list: `ip link` shows the names; without it all interfaces count"
 MDNS_GROUP, MDNS_GROUP_6 = "224.0.0.251", "ff02::fb"  # RFC 6762 section 3
 
 
@@ -56,6 +57,9 @@ def lan_interface(facts: Facts) -> Outcome:
     candidates = _lan(facts)
     if not facts.interfaces and "interfaces" in facts.unread:
         return unread(facts, "interfaces", "the interfaces")
+    missing = [name for name in facts.cards if name not in {i.name for i in facts.interfaces}]
+    if missing and not candidates:
+        return error(_say_missing(facts, missing), _others(facts), hint=CORRECT_LIST)
     if not candidates:
         return error(
             "this machine has no LAN interface",
@@ -63,6 +67,8 @@ def lan_interface(facts: Facts) -> Outcome:
             hint="connect it to the network of the other machines",
         )
     ready = [i for i in candidates if i.up and i.running and _has_address(i)]
+    if ready and missing:
+        return warn(_say_missing(facts, missing), _others(facts), hint=CORRECT_LIST)
     if ready:
         return ok(*(describe_interface(i) for i in ready))
     return error(
@@ -137,7 +143,17 @@ def _let_multicast(interface: Interface) -> Fix:
 
 
 def _lan(facts: Facts) -> list[Interface]:
-    return [i for i in facts.interfaces if i.link not in ("loopback", "tunnel")]
+    """Return the interfaces that may be the LAN's: those of the settings, where they name any."""
+    lan = [i for i in facts.interfaces if i.link not in ("loopback", "tunnel")]
+    return [i for i in lan if not facts.cards or i.name in facts.cards]
+
+
+def _say_missing(facts: Facts, missing: list[str]) -> str:
+    return f"{facts.cards_source}: interfaces names {', '.join(missing)}, which this machine does not have"
+
+
+def _others(facts: Facts) -> list[str]:
+    return [f"{i.name}: {i.link}" for i in facts.interfaces if i.link != "loopback"]
 
 
 def _outside(interface: Interface) -> str:

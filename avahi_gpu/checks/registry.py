@@ -44,6 +44,7 @@ class Check:
     judge: Judge
     survey: bool = False  # asked where all nodes were asked, by ``doctor --cluster``
     follows: tuple[str, ...] = ()
+    image: bool = False  # what the files of an image can answer
 
 
 _checks: dict[str, Check] = {}
@@ -59,12 +60,13 @@ def check(
     follows: tuple[str, ...] = (),
     setup: bool = False,
     survey: bool = False,
+    image: bool = False,
 ) -> Callable[[Judge], Judge]:
     """Register the decorated function of ``Facts`` under ``id`` (``AG104``: the first digit is the area's).
 
     ``needs`` are ids of checks that must be ok, info or warn before this one's question makes sense.
     ``follows`` are ids of checks whose error would merely show here again; that they are unknown is no
-    hindrance.
+    hindrance. ``image``: it can be asked of files alone.
     Raises ValueError for an id or slug that is malformed or taken: a mistake of ours, seen on import.
     """
     found = _ID.fullmatch(id)
@@ -74,7 +76,7 @@ def check(
         raise ValueError(f"{id} {slug}: taken")
 
     def register(judge: Judge) -> Judge:
-        _checks[id] = Check(id, slug, area, says, needs, setup, judge, survey, follows)
+        _checks[id] = Check(id, slug, area, says, needs, setup, judge, survey, follows, image)
         return judge
 
     return register
@@ -134,6 +136,10 @@ def _judge(
     one: Check, facts: Facts, ignored: set[str], findings: dict[str, Finding], causes: dict[str, str]
 ) -> None:
     if one.id in findings:
+        return
+    if facts.image is not None and not one.image:  # no cause of anything: nobody expects an answer
+        says = "not asked of an image: that takes a running machine"
+        findings[one.id] = Finding(one.id, one.slug, one.area, "skip", says)
         return
     for need in (*one.needs, *one.follows):
         if need not in ignored:

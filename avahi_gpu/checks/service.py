@@ -24,6 +24,7 @@ CHROOT = "/etc/avahi/"  # what avahi-daemon can see of the file system (Debian's
     says=f"{SERVICE_FILE} is there for all to read",
     follows=("AG510",),
     setup=True,
+    image=True,
 )
 def service_file_there(facts: Facts) -> Outcome:
     """A regular file that the user avahi can read, inside avahi-daemon's chroot."""
@@ -71,6 +72,7 @@ def service_file_there(facts: Facts) -> Outcome:
     says=f"{SERVICE_FILE} is one that avahi-daemon accepts",
     needs=("AG501",),
     setup=True,
+    image=True,
 )
 def service_file_valid(facts: Facts) -> Outcome:
     """avahi-daemon drops a file with any mistake as a whole and tells only its log."""
@@ -100,6 +102,7 @@ def service_file_valid(facts: Facts) -> Outcome:
     needs=("AG502",),
     follows=("AG505", "AG506"),
     setup=True,
+    image=True,
 )
 def service_file_current(facts: Facts) -> Outcome:
     """Byte for byte what ``setup`` would write."""

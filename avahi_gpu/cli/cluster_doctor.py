@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,8 +13,8 @@ from avahi_gpu.checks.peers import restrict_peers
 from avahi_gpu.checks.registry import run_checks
 from avahi_gpu.cli.diagnosis import Format, Order, conclude
 from avahi_gpu.errors import ChangeFailed, ExitCode, Misuse
+from avahi_gpu.host.configuration import read_settings
 from avahi_gpu.host.facts import gather_facts
-from avahi_gpu.host.gpu import find_python
 from avahi_gpu.host.system import System
 from avahi_gpu.model import ClusterView, Facts, Finding
 from avahi_gpu.render.findings import show_findings
@@ -45,8 +46,7 @@ def survey_cluster(system: System, order: Order, asked: Round) -> Result:
         raise Misuse("that is no time to wait", f"give --wait more than 0 and at most {WAIT_MAX_S:g} seconds")
     if asked.picture is not None and not Path(asked.picture).absolute().parent.is_dir():
         raise Misuse(f"there is no folder for {asked.picture}", "name a file in a folder that exists")
-    python = find_python(system, order.python) if order.python is not None else None
-    facts, view = asyncio.run(_read(system, order, asked, python))
+    facts, view = asyncio.run(_read(system, order, asked, order.python))
     facts = with_view(restrict_peers(facts, order.peers), view)
     findings = judge(facts, order)
     show_matrix(view, order.out)
@@ -94,13 +94,18 @@ async def _read(system: System, order: Order, asked: Round, python: str | None) 
         survey(
             system,
             python=python,
-            peers=asked.peers,
+            peers=named_peers(system, asked.peers),
             wait_s=asked.wait_s or WAIT_S,
             tell=_progress(order),
             remote=Remote(order.python) if asked.ssh else None,
         ),
     )
     return facts, view
+
+
+def named_peers(system: System, peers: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the nodes to ask at their addresses, those of the settings where none are given."""
+    return read_settings(system, os.environ, {"peers": ("--peers", peers)}).config.peers
 
 
 def _progress(order: Order) -> Callable[[str], None]:
@@ -128,12 +133,12 @@ def serve_others(system: System, seconds: float, order: Order, peers: tuple[str,
         raise Misuse(
             f"--serve {seconds:g} makes no sense", f"give seconds, more than 0 and at most {SERVE_MAX_S:g}"
         )
-    python = find_python(system, order.python) if order.python is not None else None
 
     def tell(text: str) -> None:
         order.out.print(printable(text, 1000))
         sys.stdout.flush()
 
-    served = asyncio.run(serve(system, seconds, python=python, peers=peers, tell=tell))
+    named = named_peers(system, peers)
+    served = asyncio.run(serve(system, seconds, python=order.python, peers=named, tell=tell))
     tell(f"{seconds:g} s are over; asked {'once' if served == 1 else f'{served} times'}")
     return Result("doctor", {"served": served})

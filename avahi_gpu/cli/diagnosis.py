@@ -23,7 +23,6 @@ from avahi_gpu.cli.consent import ask_for, demand_consent, demand_root
 from avahi_gpu.cli.outcome import interruption
 from avahi_gpu.errors import AvahiGpuError, ChangeFailed, ExitCode, Misuse
 from avahi_gpu.host.facts import read_facts
-from avahi_gpu.host.gpu import find_python
 from avahi_gpu.host.interruption import heard
 from avahi_gpu.host.limits import make_room
 from avahi_gpu.host.memory import remember
@@ -148,13 +147,12 @@ class Doctor:
 
     def _read(self, known: Facts | None, *, with_peers: bool) -> Facts:
         order = self.order
-        python = find_python(self.system, order.python) if order.python is not None else None
         pending: set[str] = set()
         stream = sys.stderr if order.format is Format.text else io.StringIO()
         with progress(stream, pending):
             facts = read_facts(
                 self.system,
-                python=python,
+                python=order.python,
                 with_peers=with_peers,
                 wanted_peers=order.peers,
                 known=known,

@@ -91,12 +91,13 @@ def bring_roots(path: str) -> list[str]:
 
 def check(file: str | None) -> tuple[Result, str]:
     """Look at the key that jobs of this machine would use."""
-    from avahi_gpu.host.configuration import read_config
+    from avahi_gpu.host.configuration import read_settings
     from avahi_gpu.host.key_file import find_key
     from avahi_gpu.host.system import System
 
     system = System()
-    found = find_key(system, os.environ, named=file, configured=read_config(system).key_file)
+    settings = read_settings(system, os.environ, {"key_file": ("--file", file)})
+    found = find_key(system, os.environ, settings.config.key_file)
     if found is None:
         raise AvahiGpuError(
             "this machine has no cluster key: whoever is on the LAN may join its jobs",

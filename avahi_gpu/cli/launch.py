@@ -64,12 +64,12 @@ def command(
     ] = LAST_CALL_S,
     cluster: Annotated[
         str | None,
-        typer.Option(metavar="NAME", envvar="AVAHI_GPU_CLUSTER", help="[default: the one of setup]"),
+        typer.Option(metavar="NAME", help="[default: AVAHI_GPU_CLUSTER, else the one of setup]"),
     ] = None,
     interface: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", envvar="AVAHI_GPU_INTERFACE", help="[default: the best that all nodes share]"
+            metavar="NAME", help="[default: AVAHI_GPU_INTERFACE, else the best that all nodes share]"
         ),
     ] = None,
     key_file: Annotated[
@@ -91,20 +91,28 @@ def command(
     Plain torchrun does the training; the nodes find each other, agree on ranks, address and port, and agree
     anew when one of them is lost. The script's exit code is the command's; 125 tells that it never ran here.
     """
+    from avahi_gpu.host.configuration import read_settings
     from avahi_gpu.host.key_file import find_key
     from avahi_gpu.host.system import System
     from avahi_gpu.launch import command as asked
-    from avahi_gpu.launch.preflight import inspect, read_defaults
+    from avahi_gpu.launch.preflight import inspect
+    from avahi_gpu.rendezvous.environment import name_choice
 
     with guarded("launch"):
         system = System()
-        defaults = read_defaults(system)
         program = asked.split_words(words or [])
-        chosen_cluster = asked.check_cluster(cluster) if cluster is not None else defaults.cluster
+        flags = {
+            "cluster": ("--cluster", asked.check_cluster(cluster) if cluster is not None else None),
+            "interface": ("--interface", asked.check_interface(interface)),
+            "peers": ("--peers", asked.split_peers(peers) if peers is not None else None),
+            "key_file": ("--key-file", key_file),
+        }
+        settings = read_settings(system, os.environ, flags)
+        config = settings.config
         if nnodes is None:
             from avahi_gpu.launch.plan import suggest_nodes
 
-            raise suggest_nodes(chosen_cluster)
+            raise suggest_nodes(config.cluster)
         smallest, largest = asked.parse_nodes(nnodes)
         request = asked.Request(
             program=program,
@@ -112,15 +120,18 @@ def command(
             min_nodes=smallest,
             max_nodes=largest,
             processes=asked.parse_processes(nproc_per_node),
-            cluster=chosen_cluster,
+            cluster=config.cluster,
             master=asked.check_master(master) if master is not None else "",
-            peers=asked.split_peers(peers) if peers is not None else defaults.peers,
-            interface=asked.check_interface(interface) or defaults.interface,
+            peers=config.peers,
+            interface=config.interface,
+            interfaces=config.interfaces,
+            interface_words=name_choice(settings),
+            priority=config.priority,
             lost_after_s=asked.check_seconds("--lost-after", lost_after, LOST_AFTER_MIN_S),
             join_timeout_s=asked.check_seconds("--join-timeout", join_timeout, 1.0),
             last_call_s=asked.check_seconds("--last-call", last_call, 0.0),
             allow_skew=allow_skew,
-            key=find_key(system, os.environ, named=key_file, configured=defaults.key_file),
+            key=find_key(system, os.environ, config.key_file),
         )
         skills = inspect(request, system)
         if dry_run:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,19 +15,20 @@ import typer
 
 from avahi_gpu.cli.outcome import finish, guarded
 from avahi_gpu.errors import AS_ROOT, AvahiGpuError, ExitCode, Misuse, TooFewPeers
-from avahi_gpu.host.configuration import read_config
+from avahi_gpu.host.configuration import read_settings
 from avahi_gpu.host.system import System
 from avahi_gpu.model import Peer
+from avahi_gpu.render.inventory import host_variables, make_inventory
 from avahi_gpu.render.table import describe_event, describe_present, peer_data, show_peers
-from avahi_gpu.render.text import console
+from avahi_gpu.render.text import console, printable
 from avahi_gpu.result import Result
 
 EXPECT_TIMEOUT_S = 10.0  # a machine that is switched on and set up is seen within a second
 WATCH_AGAIN_S = 5.0  # a node whose power is cut stays listed for hours: --watch asks each that often
 MAX_EXPECT = 1000
 MAX_TIMEOUT_S = 86400.0
-READY = ("table", "json")
-LATER = ("ansible", "deepspeed", "mpi", "accelerate", "env", "ssh", "hosts")
+READY = ("table", "json", "ansible")
+LATER = ("deepspeed", "mpi", "accelerate", "env", "ssh", "hosts")
 
 
 def command(
@@ -45,29 +48,49 @@ def command(
     format: Annotated[
         str, typer.Option("--format", metavar="|".join(READY), help="How they are printed.")
     ] = "table",
+    listing: Annotated[
+        bool, typer.Option("--list", help="--format ansible: the whole inventory, as without it.")
+    ] = False,
+    host: Annotated[
+        str | None, typer.Option(metavar="NAME", help="--format ansible: the variables of one host.")
+    ] = None,
 ) -> None:
     """List the nodes on the LAN, with their GPUs and whether they answer."""
     as_json = as_json or format == "json"
     with guarded("peers", as_json=as_json):
         _refuse_nonsense(expect, timeout, format, watch=watch, as_json=as_json)
-        read_config(System())  # as every command does: a mistake in it is told, not passed over
+        if format != "ansible" and (listing or host is not None):
+            raise Misuse("--list and --host are Ansible's words", "add --format ansible, or leave them out")
+        read_settings(System(), os.environ)  # as every command does: a mistake in it is told, not passed over
         if watch:
             asyncio.run(_watch())
         peers, result = asyncio.run(_look(expect, timeout))
+        if format == "ansible":
+            finish(result, as_json=False, show=lambda _: show_inventory(peers, host))
         finish(result, as_json=as_json, show=lambda _: show_peers(peers, console()))
+
+
+def show_inventory(peers: list[Peer], host: str | None) -> None:
+    """Print the inventory, or the variables of one host; on stderr who is not in it."""
+    inventory, notes = make_inventory(peers)
+    for note in notes:
+        typer.echo(f"avahi-gpu: {printable(note, 1000)}", err=True)
+    typer.echo(json.dumps(inventory if host is None else host_variables(inventory, host), indent=2))
 
 
 def _refuse_nonsense(
     expect: int | None, timeout: float | None, format: str, *, watch: bool, as_json: bool
 ) -> None:
     if format in LATER:
-        raise Misuse(f"the format {format} is not built yet", "use --format table or --format json")
+        raise Misuse(f"the format {format} is not built yet", "use --format table, json or ansible")
     if format not in READY:
-        raise Misuse("there is no such format", f"use --format {' or '.join(READY)}")
+        raise Misuse("there is no such format", f"use --format {', '.join(READY[:-1])} or {READY[-1]}")
     if expect is not None and not 1 <= expect <= MAX_EXPECT:
         raise Misuse(f"--expect {expect} makes no sense", f"give a number from 1 to {MAX_EXPECT}")
     if timeout is not None and not 0 < timeout <= MAX_TIMEOUT_S:
         raise Misuse(f"--timeout {timeout:g} makes no sense", "give seconds, more than 0 and at most a day")
+    if format == "ansible" and (as_json or watch):
+        raise Misuse("an inventory goes with neither --json nor --watch", "leave out one of them")
     if watch and (as_json or expect is not None or timeout is not None):
         raise Misuse("--watch goes with no other option", "leave out --json, --expect and --timeout")
 

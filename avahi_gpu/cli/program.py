@@ -27,7 +27,10 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "key": {},
     # everything behind the script's name is the script's own
     "launch": {"allow_extra_args": True, "allow_interspersed_args": False},
+    # for the unit that setup installs
+    "refresh": {},
 }
+HIDDEN = frozenset({"refresh"})
 
 
 # what the parser raises for words that it does not understand; typer brings a parser of its own since 0.26,
@@ -52,7 +55,7 @@ class LateCommands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands."""
-        return list(COMMANDS)
+        return [name for name in COMMANDS if name not in HIDDEN]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the command of that name, None where there is none."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any
 
 from rich.console import Console
@@ -16,11 +18,14 @@ from avahi_gpu.changes.plan import Judge, plan_all
 from avahi_gpu.changes.provision import provision, unsettled
 from avahi_gpu.checks.registry import all_checks, run_checks, setup_findings
 from avahi_gpu.cli.consent import ask_for, demand_consent, demand_root
+from avahi_gpu.cli.imaging import describe_image, describe_undo, find_notes, offline
 from avahi_gpu.cli.outcome import interruption
 from avahi_gpu.errors import AvahiGpuError, ChangeFailed, ExitCode, Misuse
-from avahi_gpu.files.txt import MAX_VALUE_BYTES
+from avahi_gpu.host.configuration import read_settings
 from avahi_gpu.host.facts import read_facts
-from avahi_gpu.host.gpu import find_python
+from avahi_gpu.host.image import Image
+from avahi_gpu.host.image_facts import read_image
+from avahi_gpu.host.key_file import UnreadableKey, find_key, name_owner
 from avahi_gpu.host.system import System
 from avahi_gpu.model import NODE_SERVICE, Change, Facts, Finding
 from avahi_gpu.render.diff import show_changes
@@ -37,12 +42,9 @@ PROOF = {"service": "AG504", "names": "AG105"}
 # what may be untrue for a moment after a change, and is worth waiting for
 PASSING = frozenset({*PROOF.values(), "AG203", "AG304"})
 # nothing is touched while one of these is an error that we cannot mend
-BLOCKING = ("AG100", "AG101", "AG217", "AG302")
+BLOCKING = ("AG100", "AG101", "AG102", "AG301", "AG302")
 # and not while nsswitch.conf cannot be read: what nobody sees nobody has set up
 UNREADABLE = frozenset({"AG101"})
-# what is told of the firewall at the end, where it is no error
-TOLD = ("AG206", "AG215", "AG216", "AG217")
-MAX_CLUSTER_BYTES = MAX_VALUE_BYTES["cluster"]
 
 
 @dataclass(frozen=True)
@@ -56,42 +58,57 @@ class Order:
     python: str | None
     cluster: str | None
     areas: frozenset[str]  # none: all
-    firewall: bool = False
+    root: str | None = None  # of an image; None: this machine
 
     @property
     def out(self) -> Console:
         """Where words for people go: under --json nowhere."""
         return console(io.StringIO() if self.as_json else None)
 
+    @property
+    def place(self) -> str:
+        """`` in DIR`` for an image."""
+        return f" in {printable(self.root)}" if self.root is not None else ""
+
+    @property
+    def command(self) -> str:
+        """The words after ``avahi-gpu``."""
+        return "setup" if self.root is None else f"setup --root {quote(self.root)}"
+
+    def tell_notes(self, facts: Facts) -> None:
+        """Say what is worth knowing and nothing that setup would change."""
+        for line in find_notes(setup_findings(facts, self.areas)):
+            self.out.print(printable(line, 1000))
+
 
 def set_up(system: System, order: Order) -> Result:
     """Do the whole of it: facts, findings, changes, and the proof. Raises what ends it early."""
-    python = find_python(system, order.python) if order.python is not None else None
 
     def read(known: Facts | None) -> Facts:
+        if isinstance(system, Image):
+            return read_image(system, order.cluster)
         return read_facts(
-            system,
-            python=python,
-            cluster=order.cluster,
-            opens_firewall=order.firewall,
-            with_peers=False,
-            known=known,
-            deep=False,
+            system, python=order.python, cluster=order.cluster, with_peers=False, known=known, deep=False
         )
 
     def judge(facts: Facts) -> list[Finding]:
-        return setup_findings(facts, order.areas)
+        return offline(facts, setup_findings(facts, order.areas))
 
+    key_owner = _demand_usable_key(system) if system.is_whole else ""
     facts = read(None)
     _demand_sound(facts, judge)
+    _tell_left_out(order, judge(facts))
+    if key_owner:
+        order.out.print(printable(key_owner, 1000))
     unsaid = unsettled(system, facts)
     wanted, _ = plan_all(facts, lambda facts: [*judge(facts), *unsaid])
     if not wanted:
         order.out.print("nothing to do")
         return _report(order, [], *_prove(read, facts, order, patience_s=PROOF_UNCHANGED_S))
     if order.check:
-        order.out.print("These changes are pending:")
+        order.out.print(f"These changes are pending{order.place}:")
         show_changes(order.out, wanted, with_diffs=order.diff)
+        order.tell_notes(facts)
         return Result("setup", _data(wanted, changed=False), ExitCode.PENDING)
     return _change(system, order, facts, wanted=wanted, read=read, judge=judge)
 
@@ -106,8 +123,10 @@ def _change(
     judge: Judge,
 ) -> Result:
     demand_root(facts.is_root, "setup")
-    demand_consent(yes=order.yes, as_json=order.as_json, command="setup")
-    order.out.print("These changes are wanted:")
+    demand_consent(yes=order.yes, as_json=order.as_json, command=order.command)
+    if isinstance(system, Image):
+        system.sweep_policy()
+    order.out.print(f"These changes are wanted{order.place}:")
     show_changes(order.out, wanted, with_diffs=order.diff or not order.yes)
     approve = ask_for(wanted, order.out, yes=order.yes, with_diffs=order.diff or not order.yes)
     if approve is None:
@@ -125,7 +144,7 @@ def _change(
             command="setup",
             say=lambda text: order.out.print(f"… {printable(text)}"),
         )
-        if facts.init != "systemd" and any(c.kind == "daemon" for c in made):
+        if facts.init != "systemd" and facts.image is None and any(c.kind == "daemon" for c in made):
             order.out.print(
                 "There is no systemd here: what was started now does not start by itself at boot."
             )
@@ -172,9 +191,9 @@ def _report(order: Order, made: Sequence[Change], facts: Facts, wrong: Sequence[
     errors = tuple(_error_of(f) for f in wrong)
     if not errors:
         order.out.print("done" if order.areas else _describe_node(facts))
-        _tell_firewall(order, facts)
+        order.tell_notes(facts)
         if any(c.kind == "file" for c in made):
-            order.out.print("avahi-gpu undo puts every file back.")
+            order.out.print(f"{describe_undo(order.root)} puts every file back.")
     return Result(
         "setup",
         _data(made, changed=bool(made)),
@@ -184,6 +203,8 @@ def _report(order: Order, made: Sequence[Change], facts: Facts, wrong: Sequence[
 
 
 def _describe_node(facts: Facts) -> str:
+    if facts.image is not None:
+        return printable(describe_image(facts), 1000)
     names = {i.index: i.name for i in facts.interfaces}
     seen = sorted({names.get(s.interface, "?") for s in facts.own_service or ()})
     parts = [f"{facts.daemon.host_name or facts.hostname} is a node"]
@@ -194,14 +215,18 @@ def _describe_node(facts: Facts) -> str:
     return printable("; ".join(parts), 1000)
 
 
-def _tell_firewall(order: Order, facts: Facts) -> None:
-    """Say what the firewall keeps out, or lets in for a while only; without --firewall it is not opened."""
-    if order.areas and "network" not in order.areas:
-        return
-    for finding in run_checks(facts, TOLD):
-        if finding.id in TOLD and finding.verdict in ("info", "warn", "error"):
-            hint = finding.hint if order.firewall else "avahi-gpu setup --firewall opens it for the LAN"
-            order.out.print(printable(f"{finding.says} ({finding.id}); {hint}".removesuffix("; "), 1000))
+def _demand_usable_key(system: System) -> str:
+    """Look at the cluster key that jobs would use; return what is worth telling. Raises BadKeyFile."""
+    try:
+        found = find_key(system, os.environ, read_settings(system, os.environ).config.key_file)
+    except UnreadableKey:
+        if system.is_root:
+            raise
+        return ""  # with --check anybody may look; root will see it
+    owner = name_owner(found) if found is not None else ""
+    if found is None or not owner:
+        return ""
+    return f"The cluster key {found.path} belongs to {owner}: jobs of other users cannot use it."
 
 
 def _demand_sound(facts: Facts, judge: Judge) -> None:
@@ -219,6 +244,13 @@ def _demand_sound(facts: Facts, judge: Judge) -> None:
             raise _error_of(finding)
 
 
+def _tell_left_out(order: Order, findings: Sequence[Finding]) -> None:
+    """Say that names are left out where nothing of this system reads the file by which they would come."""
+    for finding in findings:
+        if finding.id == "AG101" and finding.verdict == "skip":
+            order.out.print(printable(f"names are left out: {finding.says}", 1000))
+
+
 def _error_of(finding: Finding) -> AvahiGpuError:
     hints = [finding.hint, *(f"run: {line}" for line in (finding.fix.commands if finding.fix else ()))]
     error = AvahiGpuError(finding.says, ". ".join(h for h in hints if h) or f"avahi-gpu explain {finding.id}")
@@ -228,15 +260,6 @@ def _error_of(finding: Finding) -> AvahiGpuError:
 
 def _data(changes: Sequence[Change], *, changed: bool) -> dict[str, Any]:
     return {"changes": [describe(c) for c in changes], "changed": changed}
-
-
-def demand_cluster_name(name: str) -> None:
-    """Raise Misuse for what cannot be published as the name of a cluster."""
-    if not name.isprintable() or name != name.strip() or not 0 < len(name.encode()) <= MAX_CLUSTER_BYTES:
-        raise Misuse(
-            f"{printable(name)!r} cannot be the name of a cluster",
-            f"take printable characters, {MAX_CLUSTER_BYTES} bytes at most, no blank at the ends",
-        )
 
 
 def setup_areas(names: Sequence[str]) -> frozenset[str]:

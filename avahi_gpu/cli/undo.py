@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from datetime import datetime, timezone
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -27,18 +28,35 @@ def command(
     last: Annotated[
         bool, typer.Option("--last", help="Only what the last setup or doctor --fix changed.")
     ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only tell what would be taken back; exit 5 if anything.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    root: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Undo what setup --root changed in that image.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Take back what setup and doctor --fix changed. Edits made since are kept; packages stay."""
     with guarded("undo", as_json=as_json), heard():
-        system = System()
+        from avahi_gpu.host.image import Image, open_system  # seldom wanted
+
+        system = open_system(root)
+        if isinstance(system, Image) and system.is_root:
+            system.sweep_policy()
         demand_root(system.is_root, "undo")
-        finish(undo(system, last=last, yes=yes, as_json=as_json), as_json=as_json, show=lambda _: None)
+        finish(
+            undo(system, last=last, check=check, yes=yes, as_json=as_json),
+            as_json=as_json,
+            show=lambda _: None,
+        )
 
 
-def undo(system: System, *, last: bool, yes: bool, as_json: bool) -> Result:
-    """Undo, and return ``{"changes", "changed", "kept"}``; exit code 1 where something would not go back."""
+def undo(system: System, *, last: bool, check: bool, yes: bool, as_json: bool) -> Result:
+    """Undo, and return ``{"changes", "changed", "kept"}``; exit code 1 where something would not go back.
+
+    With ``check`` nothing is done, and 5 says that there is something to take back.
+    """
     out = console(io.StringIO() if as_json else None)
     with locked(system, lambda text: out.print(f"… {printable(text)}")):
         for path in journal.tidy(system):
@@ -56,8 +74,18 @@ def undo(system: System, *, last: bool, yes: bool, as_json: bool) -> Result:
         changes = [step.change for step in unwinding.steps]
         if last and "" not in unwinding.runs:
             out.print(f"The last run was: {printable(', '.join(map(name_run, unwinding.runs)))}")
+        if check:
+            if changes:
+                out.print("This would be taken back:")
+                show_changes(out, changes, with_diffs=True)
+            else:
+                out.print("nothing to take back")
+            kept = list(unwinding.kept)
+            data = {"changes": [describe(c) for c in changes], "changed": False, "kept": kept}
+            return Result("undo", data, ExitCode.PENDING if changes else ExitCode.FINE)
         if changes:
-            demand_consent(yes=yes, as_json=as_json, command="undo --last" if last else "undo")
+            place = f" --root {quote(str(system.root))}" if not system.is_whole else ""
+            demand_consent(yes=yes, as_json=as_json, command=f"undo{' --last' if last else ''}{place}")
             out.print("This is taken back:")
             show_changes(out, changes, with_diffs=not yes)
             if not yes and not consent("Take it back?"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -19,9 +20,12 @@ else:
 
 PATH = str(CONFIG_FOLDER / "config.toml")
 MAX_PEERS = 64  # a typing error, not a cluster of two to ten nodes, is beyond it
+MAX_INTERFACES = 16  # as many networks as a node may tell the others of
 MAX_INTERFACE_BYTES = 15  # IFNAMSIZ less the final zero
 
 _PEER = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,252})|[0-9A-Fa-f:.]{2,45}(?:%[A-Za-z0-9._-]{1,15})?")
+MAX_PATH_BYTES = 4095  # PATH_MAX less the final zero
+SHOWN_MAX = 60  # characters of a value or key in a sentence
 SIZE_MAX = 32 << 10  # bytes; the parser of TOML takes time with the square of a key's length
 _INTERFACE = re.compile(r"[^\s/:%,\x00-\x1f]+")
 _AT_LINE = re.compile(r"\(at line ([0-9]+), column [0-9]+\)")
@@ -31,7 +35,8 @@ _AT_LINE = re.compile(r"\(at line ([0-9]+), column [0-9]+\)")
 class Config:
     """The settings. ``interface``, ``python``, ``key_file``: None leaves the choice to avahi-gpu.
 
-    ``peers``: nodes to ask where multicast does not get through.
+    ``peers``: nodes to ask where multicast does not get through. ``interfaces``: the cards that count, for
+    jobs and for the doctor; none: all of them. ``interface``: the one that jobs run on.
     """
 
     cluster: str = DEFAULT_CLUSTER
@@ -41,10 +46,21 @@ class Config:
     python: str | None = None
     peers: tuple[str, ...] = ()
     key_file: str | None = None
+    interfaces: tuple[str, ...] = ()
+
+
+NAMES = tuple(field.name for field in fields(Config))
+LISTS = ("peers", "interfaces")
+NUMBERS = ("priority", "port")
 
 
 def parse(content: bytes | str, where: str = PATH) -> Config:
     """Return the settings. Raises MalformedConfiguration (``where:line``) for a wrong key or value."""
+    return Config(**{name: value for name, (value, _) in parse_said(content, where).items()})
+
+
+def parse_said(content: bytes | str, where: str = PATH) -> dict[str, tuple[Any, str]]:
+    """Return each setting that the file makes: name -> (value, ``where:line``). Raises as ``parse`` does."""
     if len(content) > SIZE_MAX:
         says = f"not TOML as we take it: larger than {SIZE_MAX} bytes"
         raise MalformedConfiguration(f"{where}:1", says, "a dozen lines are enough")
@@ -61,19 +77,31 @@ def parse(content: bytes | str, where: str = PATH) -> Config:
         raise MalformedConfiguration(
             f"{where}:1", "not TOML: nested too deep", "remove the nesting"
         ) from None
-    known = [field.name for field in fields(Config)]
+    said = {}
     for key, value in values.items():
         here = f"{where}:{_line_of(text, key)}"
-        if key not in known:
-            near = difflib.get_close_matches(key, known, 1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-            raise MalformedConfiguration(here, f"“{key}” is not a setting", hint)
-        wanted = _complain(key, value)
+        if key not in NAMES:
+            near = difflib.get_close_matches(key, NAMES, 1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(NAMES)}"
+            raise MalformedConfiguration(here, f"“{_cut(key)}” is not a setting", hint)
+        wanted = complain(key, tuple(value) if isinstance(value, list) else value)
         if wanted:
-            raise MalformedConfiguration(here, f"the value of {key} is {_show(value)}", f"write {wanted}")
-    if "peers" in values:
-        values["peers"] = tuple(values["peers"])
-    return Config(**values)
+            hint = f"write {wanted}, for example {key} = {EXAMPLES[key]}"
+            raise MalformedConfiguration(here, f"the value of {key} is {show_value(value)}", hint)
+        said[key] = (tuple(value) if key in LISTS else value, here)
+    demand_agreement(said)
+    return said
+
+
+def demand_agreement(said: dict[str, tuple[Any, str]]) -> None:
+    """Raise MalformedConfiguration where ``interface`` is none of ``interfaces``, said in one place."""
+    if "interface" in said and "interfaces" in said and said["interface"][0] not in said["interfaces"][0]:
+        name, where = said["interface"]
+        raise MalformedConfiguration(
+            where,
+            f"the value of interface is {show_value(name)}, which is none of interfaces",
+            f"add it to interfaces ({said['interfaces'][1]}), or leave one of the two out",
+        )
 
 
 def _decode(content: bytes, where: str) -> str:
@@ -84,36 +112,79 @@ def _decode(content: bytes, where: str) -> str:
         raise MalformedConfiguration(f"{where}:{line}", "not UTF-8", "save the file in UTF-8") from None
 
 
-def _complain(key: str, value: object) -> str:
-    """Return what should stand there where ``value`` is not fit for ``key``, '' where it is."""
-    if key == "cluster":
-        limit = MAX_VALUE_BYTES["cluster"]
-        fit = isinstance(value, str) and value.isprintable() and value == value.strip()
-        fit = fit and isinstance(value, str) and 0 < len(value.encode()) <= limit
-        return "" if fit else f"a name in quotes, of at most {limit} bytes, without blanks around it"
-    if key == "priority":
-        fit = type(value) is int and abs(value) <= MAX_PRIORITY
-        return "" if fit else f"a whole number from -{MAX_PRIORITY} to {MAX_PRIORITY}"
-    if key == "port":
-        return "" if type(value) is int and 0 < value < 65536 else "a whole number from 1 to 65535"
-    if key == "interface":
-        fit = isinstance(value, str) and _INTERFACE.fullmatch(value) is not None
-        fit = fit and isinstance(value, str) and len(value.encode()) <= MAX_INTERFACE_BYTES
-        return "" if fit else 'the name of one interface in quotes, as “ip link” shows it: "eth0"'
-    if key == "python":
-        fit = isinstance(value, str) and value.startswith("/") and value.isprintable()
-        return "" if fit else 'the full path of a Python in quotes: "/opt/venv/bin/python"'
-    if key == "key_file":
-        fit = isinstance(value, str) and value.startswith(("/", "~/")) and value.isprintable()
-        return "" if fit else 'the full path of a file in quotes: "/etc/avahi-gpu/key"'
-    fit = isinstance(value, list) and len(value) <= MAX_PEERS
-    fit = fit and isinstance(value, list) and all(isinstance(p, str) and _PEER.fullmatch(p) for p in value)
-    return "" if fit else f'a list of at most {MAX_PEERS} names or addresses: ["gpu-node-2", "10.0.0.3"]'
+# --- what a value may be -----------------------------------------------------------------------------------
 
 
-def _show(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else shown[:60] + "…"
+def complain(name: str, value: object) -> str:
+    """Return what is wanted where ``value`` is not fit for the setting ``name``, '' where it is."""
+    fit, wanted = _RULES[name]
+    return "" if fit(value) else wanted
+
+
+def _is_word(value: object, limit: int) -> bool:
+    """Whether it is printable text of 1 to ``limit`` bytes without blanks around it."""
+    fit = isinstance(value, str) and value.isprintable() and value == value.strip()
+    return fit and isinstance(value, str) and 0 < len(value.encode()) <= limit
+
+
+def _is_path(value: object, starts: tuple[str, ...]) -> bool:
+    return _is_word(value, MAX_PATH_BYTES) and isinstance(value, str) and value.startswith(starts)
+
+
+def _is_interface(value: object) -> bool:
+    fit = _is_word(value, MAX_INTERFACE_BYTES) and isinstance(value, str)
+    return fit and _INTERFACE.fullmatch(str(value)) is not None
+
+
+def _is_list(value: object, most: int, fit: Callable[[object], bool]) -> bool:
+    return isinstance(value, tuple) and len(value) <= most and all(map(fit, value))
+
+
+_RULES: dict[str, tuple[Callable[[object], bool], str]] = {
+    "cluster": (
+        lambda v: _is_word(v, MAX_VALUE_BYTES["cluster"]) and "," not in str(v),
+        f"a name of at most {MAX_VALUE_BYTES['cluster']} bytes, without commas, and without blanks around it",
+    ),
+    "priority": (
+        lambda v: isinstance(v, int) and not isinstance(v, bool) and abs(v) <= MAX_PRIORITY,
+        f"a whole number from -{MAX_PRIORITY} to {MAX_PRIORITY}",
+    ),
+    "port": (
+        lambda v: isinstance(v, int) and not isinstance(v, bool) and 0 < v < 65536,
+        "a whole number from 1 to 65535",
+    ),
+    "interface": (_is_interface, "the name of one interface as `ip link` shows it"),
+    "python": (lambda v: _is_path(v, ("/",)), "the full path of a Python"),
+    "peers": (
+        lambda v: _is_list(v, MAX_PEERS, lambda p: isinstance(p, str) and _PEER.fullmatch(p) is not None),
+        f"a list of at most {MAX_PEERS} names or addresses",
+    ),
+    "key_file": (lambda v: _is_path(v, ("/", "~/")), "the full path of a file"),
+    "interfaces": (
+        lambda v: _is_list(v, MAX_INTERFACES, _is_interface),
+        f"a list of at most {MAX_INTERFACES} names of interfaces as `ip link` shows them",
+    ),
+}
+# as the file wants them written
+EXAMPLES = {
+    "cluster": '"lab"',
+    "priority": "10",
+    "port": "29500",
+    "interface": '"eth0"',
+    "python": '"/opt/venv/bin/python"',
+    "peers": '["gpu-node-2", "10.0.0.3"]',
+    "key_file": '"/etc/avahi-gpu/key"',
+    "interfaces": '["eth0", "eth1"]',
+}
+
+
+def show_value(value: object) -> str:
+    """Return a value as a sentence shows it, safe to print and not longer than a line."""
+    return _cut(repr(list(value) if isinstance(value, tuple) else value))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN_MAX else text[:SHOWN_MAX] + "…"
 
 
 def _line_of(text: str, key: str) -> int:

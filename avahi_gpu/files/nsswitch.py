@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from avahi_gpu.files import nsswitch_edit as edit
 from avahi_gpu.files.nsswitch_chain import Judgement, judge_line, modules_of
 from avahi_gpu.files.nsswitch_grammar import Line, Nsswitch, decode, encode, parse, parse_line
-from avahi_gpu.files.nsswitch_owner import Refusal, find_mdns_taken_out, find_owner, find_stranger
+from avahi_gpu.files.nsswitch_owner import (
+    PATH,
+    Machine,
+    Refusal,
+    find_mdns_taken_out,
+    find_owner,
+    find_stranger,
+)
 
-__all__ = ["Judgement", "Machine", "Repair", "decode", "encode", "judge", "modules", "parse", "repair"]
+__all__ = [
+    "PATH",
+    "Judgement",
+    "Machine",
+    "Repair",
+    "decode",
+    "encode",
+    "judge",
+    "modules",
+    "parse",
+    "repair",
+]
 
-PATH = "/etc/nsswitch.conf"
+VENDOR_PATH = "/usr/etc/nsswitch.conf"  # where a distribution's glibc looks if /etc has none
 SIZE_MAX = 64 * 1024  # bytes; a real one has a thousand, and judging a megabyte would take half a minute
 NEW_LINE = "hosts:          files mdns4_minimal [NOTFOUND=return] dns"
 
@@ -22,19 +39,6 @@ NEW_LINE = "hosts:          files mdns4_minimal [NOTFOUND=return] dns"
 # managed: another program owns the file. not-applicable: nothing here reads the file. ask: content is an
 # offer to an administrator who seems to have taken mDNS out.
 Verdict = Literal["untouched", "works", "repair", "critical", "managed", "not-applicable", "ask"]
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What the text does not tell. The defaults are an ordinary machine of which nothing more is known."""
-
-    glibc: bool = True  # False: musl and others, which never read the file
-    distribution: str = ""  # ID of os-release
-    link_target: str | None = None  # where nsswitch.conf is a symbolic link
-    writable: bool = True
-    mdns_allow: bytes | None = None  # content of /etc/mdns.allow; None: there is no such file
-    modules: Mapping[str, bool] = field(default_factory=dict)  # module name -> found on disk
-    unicast_local: bool | None = None  # DNS owns a zone ``local``; None: not asked
 
 
 @dataclass(frozen=True)
@@ -89,12 +93,7 @@ def repair(content: bytes | None, machine: Machine | None = None) -> Repair:
     stranger = find_stranger(parsed, glibc=machine.glibc)
     if stranger is not None:
         return Repair("not-applicable", stranger.says, stranger.hint)
-    owner = find_owner(
-        parsed,
-        distribution=machine.distribution,
-        link_target=machine.link_target,
-        writable=machine.writable,
-    )
+    owner = find_owner(parsed, machine)
     if owner is not None and owner.template:
         return Repair("managed", owner.says, owner.hint)
     if parsed.defects:

@@ -37,12 +37,7 @@ def ask_files(content: bytes | None, machine: Machine) -> Repair:
     says = _explain(line) if line else ""
     if line is None or not says:
         return Repair("untouched", "the hosts line asks /etc/hosts")
-    owner = find_owner(
-        parsed,
-        distribution=machine.distribution,
-        link_target=machine.link_target,
-        writable=machine.writable,
-    )
+    owner = find_owner(parsed, machine)
     if owner is not None:
         return Repair("managed", says, owner.hint, line=line.number)
     new = _put_files_first(line)

@@ -17,7 +17,7 @@ from avahi_gpu.files.nsswitch_grammar import (
     parse,
     parse_line,
 )
-from avahi_gpu.files.nsswitch_owner import Refusal, find_owner
+from avahi_gpu.files.nsswitch_owner import find_owner
 
 TO_FULL = {"mdns4_minimal": "mdns4", "mdns_minimal": "mdns", "mdns4": "mdns4", "mdns": "mdns"}
 TO_BOTH = {"mdns4_minimal": "mdns_minimal", "mdns4": "mdns"}
@@ -39,7 +39,7 @@ def use_full_module(content: bytes | None, machine: Machine) -> Repair:
     Its actions go: names that mDNS does not know must reach DNS, which serves a ``local`` of its own there.
     """
     parsed = parse(decode(content or b""))
-    owner = _owner(parsed, machine)
+    owner = find_owner(parsed, machine)
     line = parsed.hosts
     if owner is not None:
         return Repair("managed", owner.says, owner.hint)
@@ -55,7 +55,7 @@ def use_full_module(content: bytes | None, machine: Machine) -> Repair:
 def answer_ipv6(content: bytes | None, machine: Machine) -> Repair:
     """Return the file with a module of both families in place of the one for IPv4 alone."""
     parsed = parse(decode(content or b""))
-    owner = _owner(parsed, machine)
+    owner = find_owner(parsed, machine)
     line = parsed.hosts
     before = line.services[: find_barrier(line.services)] if line else ()
     first = next((s for s in before if s.name in TO_BOTH), None)
@@ -86,7 +86,7 @@ def find_surplus(content: bytes | None) -> Surplus | None:
 def drop_surplus(content: bytes | None, machine: Machine) -> Repair:
     """Return the file without the full module that is one too many."""
     parsed = parse(decode(content or b""))
-    owner = _owner(parsed, machine)
+    owner = find_owner(parsed, machine)
     line = parsed.hosts
     found = _surplus(line) if line else None
     if line is None or found is None:
@@ -121,12 +121,3 @@ def _finish(parsed: Nsswitch, old: Line, new: Line, says: str) -> Repair:
     if changed.defects or again is None or judge_line(again).asks_first != judge_line(old).asks_first:
         return Repair("ask", says, BY_HAND, line=old.number)
     return Repair("repair", says, content=encode(edit.join(changed)), line=old.number)
-
-
-def _owner(parsed: Nsswitch, machine: Machine) -> Refusal | None:
-    return find_owner(
-        parsed,
-        distribution=machine.distribution,
-        link_target=machine.link_target,
-        writable=machine.writable,
-    )

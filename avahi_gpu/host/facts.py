@@ -11,20 +11,19 @@ from dataclasses import dataclass, replace
 
 from avahi_gpu.errors import AvahiGpuError, MalformedConfiguration
 from avahi_gpu.files import avahi_conf as avahi_conf_file
-from avahi_gpu.files import config as configuration
-from avahi_gpu.files import nsswitch, service_file, txt
+from avahi_gpu.files import nsswitch
+from avahi_gpu.files.config import PATH as CONFIG_PATH
+from avahi_gpu.files.settings import Said, Settings, read_published, settle
 from avahi_gpu.host import daemons, gpu, net, node, nss, packages
 from avahi_gpu.host.aside import aside
-from avahi_gpu.host.configuration import read_config
+from avahi_gpu.host.configuration import read_said
 from avahi_gpu.host.deadline import FILE_S, Deadline
-from avahi_gpu.host.gpu import find_python
+from avahi_gpu.host.gpu import choose_python
 from avahi_gpu.host.lan import LanFacts, read_lan
-from avahi_gpu.host.machine import Machine, read_machine
+from avahi_gpu.host.machine import Machine, read_hosts_line, read_machine
 from avahi_gpu.host.probers import Ground, read_all
 from avahi_gpu.host.system import MAX_FILE_BYTES, System
 from avahi_gpu.model import (
-    DEFAULT_CLUSTER,
-    NODE_SERVICE,
     SERVICE_FILE,
     DaemonFacts,
     DaemonState,
@@ -58,7 +57,6 @@ def read_facts(
     *,
     python: str | None = None,
     cluster: str | None = None,
-    opens_firewall: bool = False,
     with_peers: bool = True,
     wanted_peers: tuple[str, ...] = (),
     known: Facts | None = None,
@@ -68,20 +66,18 @@ def read_facts(
 ) -> Facts:
     """Return the facts of this machine. Not to be called where an event loop runs: see ``gather_facts``.
 
-    ``python``: the environment whose torch counts. ``cluster``: the name to publish; None takes that of
-    the configuration, else of the present service file. ``opens_firewall``: that the user wants it opened.
+    ``python``: the option that names the environment whose torch counts. ``cluster``: the option that names
+    what to publish. None takes that of the settings, for the cluster else of the present service file.
     ``known``: facts read before, whose GPUs and versions are taken over. ``deep``: with all probers, not
     setup's alone. ``meanwhile``: what the caller has to load, done while answers are awaited. ``pending``
     holds the names of what is awaited.
-    Raises MalformedConfiguration where our own configuration is wrong, Misuse where the Python that it names
-    is none.
+    Raises MalformedConfiguration where our own configuration is wrong, Misuse where ``python`` is none.
     """
     return asyncio.run(
         gather_facts(
             system,
             python=python,
             cluster=cluster,
-            opens_firewall=opens_firewall,
             with_peers=with_peers,
             wanted_peers=wanted_peers,
             known=known,
@@ -97,7 +93,6 @@ async def gather_facts(
     *,
     python: str | None = None,
     cluster: str | None = None,
-    opens_firewall: bool = False,
     with_peers: bool = True,
     wanted_peers: tuple[str, ...] = (),
     known: Facts | None = None,
@@ -120,9 +115,8 @@ async def gather_facts(
     )
     asking = read_lan(lan, system, links, told, with_peers=with_peers, wanted=wanted_peers)
     asked = loop.create_task(deadline.hold("lan", asking, None))
-    config = await _read_config(system, deadline)
-    if config.python and python is None:
-        python = await aside(find_python, system, config.python)
+    said = await _read_said(system, deadline, python, cluster)
+    python = await aside(choose_python, system, settle(*said))
     hostname = platform.node()
     manager = await deadline.read("package_manager", None, packages.find_manager, system)
     unasked: dict[str, bool | None] = dict.fromkeys(packages.NAMES)
@@ -135,7 +129,7 @@ async def gather_facts(
     if meanwhile is not None:
         await aside(meanwhile)
     names, hosts, resolv, avahi_conf, mdns_allow, service = await asyncio.gather(
-        deadline.read_file(system, "/etc/nsswitch.conf", nsswitch.SIZE_MAX),
+        _read_hosts_line(system, deadline),
         *(deadline.read_file(system, path, SIZES.get(path, MAX_FILE_BYTES)) for path in FILES),
     )
     read = loop.create_task(deadline.read("machine", Machine(), read_machine, system, names))
@@ -191,8 +185,8 @@ async def gather_facts(
         cuda_driver=cuda_driver,
         gpu_error=gpu_error,
         wanted_peers=wanted_peers,
+        glibc=machine.glibc,
         node_id=node.make_node_id(machine.id, hostname),
-        opens_firewall=opens_firewall,
         names=NameFacts(**readings.values.get("names", {})),
         network=NetworkFacts(**readings.values.get("network", {})),
         avahi=avahi,
@@ -200,16 +194,31 @@ async def gather_facts(
         unread={**readings.unread, **deadline.unread},
     )
     hung: tuple[bytes | None, str] = (None, f"the template could not be read within {FILE_S:g} s")
-    wanted, error = await deadline.read("template", hung, _want_service_file, system, facts, cluster, config)
-    return replace(facts, wanted_service_file=wanted, wanted_service_error=error)
+    settings = settle(*said, read_published(service.content))
+    wanted, error = await deadline.read("template", hung, _want_service_file, system, facts, settings)
+    return replace(
+        facts,
+        wanted_service_file=wanted,
+        wanted_service_error=error,
+        cards=settings.config.interfaces,
+        cards_source=settings.sources["interfaces"],
+    )
 
 
-async def _read_config(system: System, deadline: Deadline) -> configuration.Config:
-    config = await deadline.read(configuration.PATH, None, read_config, system)
-    if config is None:
-        reason = deadline.unread[configuration.PATH]
-        raise MalformedConfiguration(configuration.PATH, f"cannot be read: {reason}", "does its disk hang?")
-    return config
+async def _read_hosts_line(system: System, deadline: Deadline) -> FileState:
+    hangs = FileState(nsswitch.PATH, None, hangs=True, writable=False, error=f"no answer within {FILE_S:g} s")
+    return await deadline.read(nsswitch.PATH, hangs, read_hosts_line, system)
+
+
+async def _read_said(
+    system: System, deadline: Deadline, python: str | None, cluster: str | None
+) -> tuple[Said, ...]:
+    flags = {"python": ("--python", python), "cluster": ("--cluster", cluster)}
+    said = await deadline.read(CONFIG_PATH, None, read_said, system, os.environ, flags)
+    if said is None:
+        reason = deadline.unread[CONFIG_PATH]
+        raise MalformedConfiguration(CONFIG_PATH, f"cannot be read: {reason}", "does its disk hang?")
+    return said
 
 
 async def _complete(
@@ -249,36 +258,12 @@ def read_hardware(system: System, python: str | None) -> Hardware:
     return Hardware(gpus, replace(versions, driver=driver), error)
 
 
-def _want_service_file(
-    system: System, facts: Facts, cluster: str | None, config: configuration.Config
-) -> tuple[bytes | None, str]:
+def _want_service_file(system: System, facts: Facts, settings: Settings) -> tuple[bytes | None, str]:
     """Return what the service file is to hold, else None and why that is not known."""
-    present = _published(facts.service_file)
-    versions = facts.versions
-    if not versions.torch and present is not None and present.versions.torch:
-        # setup from an environment without torch does not take away what one with torch has published
-        versions = replace(present.versions, driver=versions.driver)
-    configured = config.cluster if config.cluster != DEFAULT_CLUSTER else None
-    published = present.cluster if present is not None else DEFAULT_CLUSTER
-    about = NodeFacts(
-        facts.node_id,
-        cluster or configured or published,
-        facts.gpus or (),
-        versions,
-        config.priority,
-        facts.hostname.partition(".")[0],
-    )
+    read = NodeFacts(facts.node_id, "", facts.gpus or (), facts.versions, calls_itself=facts.hostname)
     try:
-        wanted = node.render_service_file(system, about, config.port)
+        about = node.merge_facts(read, facts.service_file, settings)
+        wanted = node.render_service_file(system, about, settings.config.port)
     except AvahiGpuError as fault:
         return None, fault.message
     return wanted, ""
-
-
-def _published(state: FileState) -> NodeFacts | None:
-    """Return what the present service file tells of this node, None where it tells nothing."""
-    try:
-        group = service_file.parse(state.content or b"")
-        return next(txt.decode(s.txt) for s in group.services if s.type == NODE_SERVICE)
-    except (AvahiGpuError, StopIteration):
-        return None

@@ -13,11 +13,14 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from avahi_gpu.errors import Misuse
 from avahi_gpu.host.system import System
 from avahi_gpu.model import Gpu, Versions
+
+if TYPE_CHECKING:
+    from avahi_gpu.files.settings import Settings
 
 # without nvidia-persistenced the driver wakes every GPU for the first question: seconds on eight of them;
 # beyond this a GPU has fallen off the bus and NVML hangs
@@ -108,8 +111,24 @@ def parse_versions(text: str) -> Versions:
     return Versions(*(_version(found.get(key)) for key in ("python", "torch", "cuda", "nccl")))
 
 
+def choose_python(system: System, settings: Settings) -> str | None:
+    """Return the absolute path of the Python whose torch counts, None for our own.
+
+    Raises Misuse where the one that is named by ``--python`` is none, MalformedConfiguration for another's.
+    """
+    python = settings.config.python
+    if python is None:
+        return None
+    try:
+        return find_python(system, python)
+    except Misuse as fault:
+        if settings.sources["python"].startswith("flag"):
+            raise
+        raise settings.wrong("python", fault.message, fault.hint) from None
+
+
 def find_python(system: System, python: str) -> str:
-    """Return the absolute path of the Python named by ``--python``. Raises Misuse where there is none."""
+    """Return the absolute path of the Python of that path or name. Raises Misuse where there is none."""
     # a link is not followed: a virtual environment's python is one, and is found by its place
     path = str(Path(python).expanduser().absolute()) if "/" in python else system.find_program(python)
     if not python or path is None or not system.exists(path):

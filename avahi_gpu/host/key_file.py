@@ -33,26 +33,27 @@ class BadKeyFile(AvahiGpuError):
     exit_code = ExitCode.USAGE
 
 
+class UnreadableKey(BadKeyFile):
+    """The key is not for this user to read; for root it may be fine."""
+
+
 @dataclass(frozen=True)
 class KeyFile:
-    """A cluster key and where it was found."""
+    """A cluster key, where it was found, and whose file it is."""
 
     path: str
     key: ClusterKey
+    uid: int | None = None
 
 
-def find_key(
-    system: System, environ: Mapping[str, str], *, named: str | None = None, configured: str | None = None
-) -> KeyFile | None:
+def find_key(system: System, environ: Mapping[str, str], named: str | None = None) -> KeyFile | None:
     """Return the cluster key of this process, None where no place has one. Raises BadKeyFile or Misuse.
 
-    The first place that says something counts: ``named`` (a flag), ``AVAHI_GPU_KEY_FILE``, ``configured``
-    (``key_file`` of config.toml), the user's own file, the machine's. A file in one of them that cannot be
-    used is an error, never a reason to go on without a key.
+    The first place that says something counts: ``named`` (``key_file`` of the settings), the user's own file,
+    the machine's. A file in one of them that cannot be used is an error, no reason to go on without a key.
     """
-    for path in (named, environ.get(PATH_VARIABLE), configured):
-        if path is not None:
-            return read_key(system, absolute(path))
+    if named is not None:
+        return read_key(system, absolute(named))
     for place in (own_path(environ), PATH):
         if place is not None and not system.is_absent(place):
             return read_key(system, place)
@@ -71,12 +72,12 @@ def read_key(system: System, path: str) -> KeyFile:
         if state.error == os.strerror(errno.ENOENT):
             raise BadKeyFile(f"there is no cluster key at {path}", "make one with `avahi-gpu key new`")
         if state.error == os.strerror(errno.EACCES) and path.endswith("/" + USER_PATH):
-            raise BadKeyFile(
+            raise UnreadableKey(
                 f"whether there is a cluster key at {path} cannot be told: permission denied",
                 f"`namei -l {path}` shows whose the folders are; make them yours, or name another key",
             )
         if state.error == os.strerror(errno.EACCES):
-            raise BadKeyFile(
+            raise UnreadableKey(
                 f"the cluster key {path} cannot be read: permission denied",
                 f"take a copy of your own: `sudo cat {path} | install -D -m 600 /dev/stdin ~/{USER_PATH}`",
             )
@@ -87,9 +88,22 @@ def read_key(system: System, path: str) -> KeyFile:
             f"`chmod 600 {path}`; if somebody may have read it, `avahi-gpu key new --force` makes another",
         )
     try:
-        return KeyFile(path, parse_key(state.content, path))
+        return KeyFile(path, parse_key(state.content, path), state.uid)
     except MalformedInput as error:
         raise BadKeyFile(error.message, error.hint) from None
+
+
+def name_owner(found: KeyFile) -> str:
+    """Return the account that the key belongs to, '' where that is root. Raises BadKeyFile for nobody's."""
+    if not found.uid:
+        return ""
+    try:
+        return pwd.getpwuid(found.uid).pw_name
+    except KeyError:
+        raise BadKeyFile(
+            f"the cluster key {found.path} belongs to user {found.uid}, whom this machine does not know",
+            f"whoever gets that number could read it: `chown root {found.path}`",
+        ) from None
 
 
 def make_key(system: System, path: str, *, force: bool) -> KeyFile:

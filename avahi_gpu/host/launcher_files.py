@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from avahi_gpu.errors import AvahiGpuError
 from avahi_gpu.files import launcher_files
 from avahi_gpu.files.launcher_files import ACCELERATE, ENVIRONMENT, HOSTFILE
+from avahi_gpu.files.settings import settle
 from avahi_gpu.host import torch_surroundings
 from avahi_gpu.host.aside import aside
-from avahi_gpu.host.configuration import read_config
+from avahi_gpu.host.configuration import read_said
 from avahi_gpu.host.key_file import find_key
 from avahi_gpu.model import ClusterKey, Endpoint, LauncherFile
 
@@ -61,8 +62,8 @@ async def read_key(ground: Ground) -> ClusterKey:
 
 def _read_key(ground: Ground) -> ClusterKey:
     try:
-        configured = read_config(ground.system).key_file
-        found = find_key(ground.system, ground.environment, configured=configured)
+        settings = settle(*read_said(ground.system, ground.environment))
+        found = find_key(ground.system, ground.environment, settings.config.key_file)
     except AvahiGpuError as fault:
         return ClusterKey(error=fault.message, hint=fault.hint)
     return ClusterKey(found.path if found is not None else "")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import platform
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from avahi_gpu.files import nsswitch
 from avahi_gpu.host import daemons, node
+from avahi_gpu.host.image import Image
 from avahi_gpu.host.system import System
 from avahi_gpu.model import FileState
 
 # modules that answer for .local, beside those that the hosts line names
 MDNS_MODULES = ("mdns4_minimal", "mdns_minimal", "mdns4", "mdns", "mdns6_minimal", "mdns6")
+GLIBC = "libc.so.6"
 BUILT_IN = ("files", "dns")  # part of glibc itself since 2.34
 
 _MODULE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -30,6 +32,7 @@ class Machine:
     distribution: str = ""
     id: str = ""
     modules: dict[str, bool] = field(default_factory=dict)
+    glibc: bool = True
 
 
 def read_machine(system: System, hosts_line: FileState) -> Machine:
@@ -39,7 +42,38 @@ def read_machine(system: System, hosts_line: FileState) -> Machine:
         read_distribution(system),
         node.read_machine_id(system),
         find_modules(system, hosts_line),
+        has_glibc(system),
     )
+
+
+def has_glibc(system: System) -> bool:
+    """Whether programs here use glibc. False only where musl is there and glibc is not."""
+    if any(system.exists(f"{folder}/{GLIBC}") for folder in _library_folders_of(system)):
+        return True
+    return not any(name.startswith("ld-musl-") for name in system.list_folder("/lib"))
+
+
+def read_hosts_line(system: System) -> FileState:
+    """Return the nsswitch.conf that glibc reads: where /etc has none, the vendor's, if this glibc knows it.
+
+    openSUSE's does (glibc-nsswitch-usr.diff). Others have a file there too (ostree's first copy of /etc) that
+    nothing reads, so what counts is whether the path stands in the library itself.
+    """
+    state = system.read(nsswitch.PATH, nsswitch.SIZE_MAX)
+    if state.exists or state.link_target is not None:
+        return state
+    vendor = system.read(nsswitch.VENDOR_PATH, nsswitch.SIZE_MAX)
+    if vendor.content is None or not _knows_vendor(system):
+        return state
+    return replace(vendor, writable=state.writable, link_target=None, immutable=False)
+
+
+def _knows_vendor(system: System) -> bool:
+    for folder in _library_folders_of(system):
+        library = system.read(f"{folder}/{GLIBC}").content
+        if library is not None:
+            return nsswitch.VENDOR_PATH.encode() + b"\0" in library
+    return False
 
 
 def read_distribution(system: System) -> str:
@@ -60,12 +94,16 @@ def parse_os_release(text: str) -> dict[str, str]:
 def find_modules(system: System, state: FileState) -> dict[str, bool]:
     """Return for each module on the hosts line, and each that answers for .local, whether glibc finds it."""
     named = nsswitch.modules(nsswitch.decode(state.content or b""))
-    folders = library_folders(platform.machine())
+    folders = _library_folders_of(system)
     return {
         name: name in BUILT_IN or any(system.exists(f"{f}/libnss_{name}.so.2") for f in folders)
         for name in dict.fromkeys((*named, *MDNS_MODULES))
         if _MODULE_NAME.fullmatch(name)
     }
+
+
+def _library_folders_of(system: System) -> tuple[str, ...]:
+    return library_folders(system.read_architecture() if isinstance(system, Image) else platform.machine())
 
 
 def library_folders(machine: str) -> tuple[str, ...]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from avahi_gpu.errors import AvahiGpuError, MalformedInput
 from avahi_gpu.files import service_file
+from avahi_gpu.files.settings import Settings, published_facts
 from avahi_gpu.host.system import System
-from avahi_gpu.model import CONFIG_FOLDER, DEFAULT_PORT, NodeFacts
+from avahi_gpu.model import CONFIG_FOLDER, DEFAULT_PORT, FileState, NodeFacts
 
 TEMPLATE = "torch.service.j2"
 OWN_TEMPLATE = CONFIG_FOLDER / "templates" / TEMPLATE  # an administrator's, used before ours
@@ -56,11 +58,38 @@ def read_template(system: System) -> tuple[str, str]:
             raise MalformedInput(f"{OWN_TEMPLATE}:{line}", "not UTF-8", "save it as UTF-8") from None
     if own.exists:
         raise MalformedInput(str(OWN_TEMPLATE), own.error, "make it readable, or move it away")
+    path = _find_shipped(TEMPLATE)
+    return path.read_text(encoding="utf-8"), str(path)
+
+
+def read_shipped(name: str) -> str:
+    """Return the text of a template of ours. Raises AvahiGpuError where it is not installed."""
+    return _find_shipped(name).read_text(encoding="utf-8")
+
+
+def _find_shipped(name: str) -> Path:
     for folder in _SHIPPED:
-        path = folder / TEMPLATE
+        path = folder / name
         if path.is_file():
-            return path.read_text(encoding="utf-8"), str(path)
-    raise AvahiGpuError(f"the template {TEMPLATE} is not installed", "install avahi-gpu again")
+            return path
+    raise AvahiGpuError(f"the template {name} is not installed", "install avahi-gpu again")
+
+
+def merge_facts(read: NodeFacts, present: FileState, settings: Settings) -> NodeFacts:
+    """Return what is to be published of what was read, of the present service file, and of the settings."""
+    published = published_facts(present.content)
+    versions = read.versions
+    unnamed = settings.config.python is None
+    if unnamed and not versions.torch and published is not None and published.versions.torch:
+        # setup from an environment without torch does not take away what one with torch has published
+        versions = replace(published.versions, driver=versions.driver)
+    return replace(
+        read,
+        cluster=settings.config.cluster,
+        versions=versions,
+        priority=settings.config.priority,
+        calls_itself=read.calls_itself.partition(".")[0],
+    )
 
 
 def render_service_file(system: System, node: NodeFacts, port: int = DEFAULT_PORT) -> bytes:

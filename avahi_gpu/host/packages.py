@@ -2,35 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-from avahi_gpu.errors import ChangeFailed
-from avahi_gpu.host.system import Completed, System
+from avahi_gpu.host import apt
+from avahi_gpu.host.system import System
 
-QUERY_S = 20.0  # a cold package database on a slow disk
-# downloads over a slow line, and another package manager that holds the lock (unattended-upgrades at boot)
-INSTALL_S = 1800.0
-LOCK_S = 300
+QUERY_S = apt.QUERY_S
+# zypper(8): a reboot, or a restart of zypper itself, would be good
+ZYPPER_DONE = (102, 103)
+_ENVIRONMENT = {"ZYPP_LOCK_TIMEOUT": f"{apt.LOCK_S:.0f}"}  # dnf waits for others by itself, and says so
 
+BUSES = ("dbus", "dbus-daemon", "dbus-broker", "dbus-broker-units", "dbus-1", "dbus-1-daemon")
 # what we need, under every name that distributions give it
-NAMES = ("dbus", "dbus-daemon", "dbus-1", "avahi-daemon", "avahi", "libnss-mdns", "nss-mdns")
+NAMES = (*BUSES, "avahi-daemon", "avahi", "libnss-mdns", "nss-mdns")
 
 # manager -> the program that shows that it is the one; the first that is there is meant
-_MANAGERS = {"apt": "apt-get", "dnf": "dnf", "zypper": "zypper", "pacman": "pacman"}
-_APT_OPTIONS = (
-    f"--option=DPkg::Lock::Timeout={LOCK_S}",
-    # a file of a package's configuration that somebody edited stays, instead of a question nobody answers
-    "--option=Dpkg::Options::=--force-confdef",
-    "--option=Dpkg::Options::=--force-confold",
-)
-_APT_ENVIRONMENT = {"DEBIAN_FRONTEND": "noninteractive", "APT_LISTCHANGES_FRONTEND": "none"}
+_MANAGERS = {
+    "apt": "apt-get",
+    "dnf": "dnf",
+    "zypper": "zypper",
+    "pacman": "pacman",
+    # those that a person has to run: checks.by_hand knows their commands
+    "apk": "apk",
+    "emerge": "emerge",
+    "xbps": "xbps-install",
+    "yum": "yum",
+    "snap": "snap",
+}
 
 Say = Callable[[str], None]
 
 
 def find_manager(system: System) -> str | None:
-    """Return ``apt``, ``dnf``, ``zypper`` or ``pacman``; None where none of them is there."""
-    return next((name for name, program in _MANAGERS.items() if system.find_program(program)), None)
+    """Return what installs packages here: a key of ``_MANAGERS``, or of a system that starts from an image.
+
+    Those (``ostree``, ``nix``, ``transactional-update``, ``steamos``, ``image``) have one of the others on
+    board too, which would fail, or whose work the next boot would forget.
+    """
+    if system.exists("/run/ostree-booted"):
+        return "rpm-ostree" if system.find_program("rpm-ostree") else "image"
+    if system.exists("/etc/NIXOS") or system.find_program("nixos-rebuild"):
+        return "nix"
+    found = next((name for name, program in _MANAGERS.items() if system.find_program(program)), None)
+    if not system.read("/usr").writable:
+        if system.find_program("transactional-update"):
+            return "transactional-update"
+        if system.find_program("steamos-readonly"):
+            return "steamos"
+        return "snap" if found == "snap" else "image"
+    return found
 
 
 def read_installed(
@@ -41,12 +61,12 @@ def read_installed(
         done = system.run(["dpkg-query", "-W", "-f", "${Package} ${db:Status-Abbrev}\n", *names], QUERY_S)
         # it exits with 1 where one of the names is unknown, and tells of the others all the same
         found = parse_dpkg(done.stdout) if done.returncode in (0, 1) else None
-    elif manager in ("dnf", "zypper"):
+    elif manager in ("dnf", "yum", "zypper", "rpm-ostree", "transactional-update"):
         done = system.run(["rpm", "-q", "--qf", "%{NAME}\n", *names], QUERY_S)
         found = (
             set(done.stdout.split("\n")) if done.returncode is not None and done.returncode < 100 else None
         )
-    elif manager == "pacman":
+    elif manager in ("pacman", "steamos"):
         done = system.run(["pacman", "-Qq", *names], QUERY_S)
         found = set(done.stdout.split()) if done.returncode in (0, 1) else None
     else:
@@ -61,45 +81,10 @@ def parse_dpkg(text: str) -> set[str]:
 
 
 def install(system: System, argv: Sequence[str], say: Say = lambda _: None) -> None:
-    """Run an install command line without any question asked. Raises ChangeFailed.
-
-    With apt the lists are fetched first where a package is unknown, or once more where a download failed.
-    """
-    if argv[0] != "apt-get":
-        _demand(system.run(argv, INSTALL_S), argv)
+    """Run an install command line without any question asked. Raises ChangeFailed."""
+    if argv[0] == "apt-get":
+        apt.install(system, argv, say)
         return
-    packages = [word for word in argv[2:] if not word.startswith("-")]
-    command = [argv[0], *_APT_OPTIONS, *argv[1:]]
-    fresh = _update_unless_known(system, packages, say)
-    done = system.run(command, INSTALL_S, _APT_ENVIRONMENT)
-    if not done.ok and not fresh and "Failed to fetch" in done.stderr:
-        _update(system, say)
-        done = system.run(command, INSTALL_S, _APT_ENVIRONMENT)
-    _demand(done, argv)
-
-
-def _update_unless_known(system: System, packages: Iterable[str], say: Say) -> bool:
-    for package in packages:
-        policy = system.run(["apt-cache", "policy", package], QUERY_S)
-        if "Candidate:" not in policy.stdout or "Candidate: (none)" in policy.stdout:
-            _update(system, say)
-            return True
-    return False
-
-
-def _update(system: System, say: Say) -> None:
-    say("apt-get update")
-    done = system.run(["apt-get", *_APT_OPTIONS, "update"], INSTALL_S, _APT_ENVIRONMENT)
-    if not done.ok:
-        raise ChangeFailed(
-            f"apt-get update failed: {done.reason}", "see that this machine reaches its package archive"
-        )
-
-
-def _demand(done: Completed, argv: Sequence[str]) -> None:
-    if not done.ok:
-        complaints = [line for line in done.stderr.splitlines() if line.startswith(("E:", "Error"))]
-        raise ChangeFailed(
-            f"{' '.join(argv)} failed: {complaints[0] if complaints else done.reason}",
-            "run it by hand to see all it says, then run setup again",
-        )
+    done = system.run(argv, apt.INSTALL_S, _ENVIRONMENT)
+    if not done.ok and not (argv[0] == "zypper" and done.returncode in ZYPPER_DONE):
+        raise apt.failed(argv, done)

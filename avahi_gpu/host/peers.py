@@ -218,6 +218,7 @@ def _make_peer(sighting: Sighting, interfaces: Mapping[int, str]) -> Peer:
         gpu=describe_models(facts.gpus),
         vram_mib=tuple(g.vram_mib for g in facts.gpus),
         versions=facts.versions,
+        models=tuple(dict.fromkeys(g.name for g in facts.gpus if g.name)),
     )
 
 

@@ -14,10 +14,12 @@ from typing import Any
 
 from avahi_gpu.errors import AvahiGpuError
 from avahi_gpu.host import (
+    authselect,
     avahi_log,
     avahi_process,
     avahi_start,
     avahi_unit,
+    boot_unit,
     bus_policy,
     daemons,
     firewall,
@@ -79,6 +81,7 @@ class Prober:
 
 PROBERS: dict[str, Prober] = {
     "host.accelerate": Prober(launcher_files.read_accelerate, torch_surroundings.ENDPOINT_S),
+    "host.boot_unit": Prober(boot_unit.read, SYSTEMD_S, setup=True),
     "host.clock": Prober(surroundings.read_clock, FILES_S),
     "host.deepspeed_env": Prober(launcher_files.read_deepspeed_env, FILES_S),
     "host.gpu_devices": Prober(surroundings.read_gpu_devices, FILES_S),
@@ -94,13 +97,14 @@ PROBERS: dict[str, Prober] = {
     "host.reserved_ports": Prober(ports.read_reserved, FILES_S),
     "host.own_name": Prober(own_name.read, own_name.OWN_NAME_S + 0.5),
     "host.pinned_names": Prober(own_name.read_pinned, own_name.PINNED_S),
+    "names.authselect": Prober(authselect.read, authselect.WITHIN_S, setup=True),
     "names.servers": Prober(name_servers.read, name_servers.PROBER_S),
     "names.rival": Prober(rival.read, rival.PROBER_S),
     "names.caches": Prober(name_caches.read, FILES_S),
     "names.reverse": Prober(nss_modules.read_reverse, nss_modules.OWN_NAME_PROBER_S),
     "names.traces": Prober(tracing.read, tracing.PROBER_S),
     "names.own_by_module": Prober(nss_modules.read_own, nss_modules.OWN_NAME_PROBER_S),
-    "network.firewall": Prober(firewall.read, firewall.READ_S, setup=True),
+    "network.firewall": Prober(firewall.read, firewall.LIST_S + 1.0),
     "network.hearing": Prober(hearing.read, hearing.WITHIN_S),
     "network.kernel": Prober(kernel_net.read, FILES_S),
     "network.loopback": Prober(loopback.read, loopback.WITHIN_S),

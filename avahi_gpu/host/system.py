@@ -13,12 +13,14 @@ import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as replace_field
 from pathlib import Path, PurePath, PurePosixPath
 
 from avahi_gpu.errors import ChangeFailed
 from avahi_gpu.host.atomic import Wanted, append_line, create, read_all, replace, sync_folder, temporary_of
+from avahi_gpu.host.attributes import is_locked
 from avahi_gpu.host.process import GRACE_S, QUICK_GRACE_S, Completed, run_process
-from avahi_gpu.model import NOT_A_FILE, FileState
+from avahi_gpu.model import CONFIG_FOLDER, NOT_A_FILE, FileState
 
 MAX_FILE_BYTES = 4 << 20  # no configuration file is larger; what is larger is not what it is taken for
 MAX_LINKS = 40  # as the kernel's own limit (path_resolution(7))
@@ -36,10 +38,12 @@ class System:
 
     root: Path = field(default_factory=lambda: Path("/"))
     ends_at: float | None = None  # on the monotonic clock: programs that run then only read, and are ended
+    stand_in: Path | None = None  # a folder whose files are read in place of those of /etc/avahi-gpu
+    program: str = ""  # where avahi-gpu will be, if that is not where it runs now
 
     def until(self, ends_at: float) -> System:
         """Return the same machine, where no program that we run goes on beyond a time."""
-        return System(self.root, ends_at)
+        return replace_field(self, ends_at=ends_at)
 
     def left_s(self) -> float:
         """Return the seconds that a program may run now."""
@@ -61,6 +65,11 @@ class System:
         property of the file.
         """
         path = str(path)
+        if self.stand_in is not None and Path(path).is_relative_to(CONFIG_FOLDER):
+            actual = replace_field(self, stand_in=None).read(
+                self.stand_in / Path(path).relative_to(CONFIG_FOLDER), limit
+            )
+            return replace_field(actual, path=path)
         link_target = None
         try:
             if self._is_link(path):
@@ -80,13 +89,14 @@ class System:
                 return FileState(path, None, *owner, link_target, writable, NOT_A_FILE)
             content = read_all(handle, limit + 1)
             changed = status.st_mtime_ns / 1e9
+            locked = not writable and is_locked(handle)
         except OSError as fault:
             return self._unreadable(path, link_target, fault)
         finally:
             os.close(handle)
         if len(content) > limit:
             return FileState(path, None, *owner, link_target, writable, f"larger than {limit} bytes")
-        return FileState(path, content, *owner, link_target, writable, changed=changed)
+        return FileState(path, content, *owner, link_target, writable, immutable=locked, changed=changed)
 
     def exists(self, path: str | Path) -> bool:
         """Return whether something is there, links followed. Never raises."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from avahi_gpu.errors import Misuse
+from avahi_gpu.files.config import complain
 from avahi_gpu.host.key_file import KeyFile
 from avahi_gpu.model import DEFAULT_CLUSTER
 from avahi_gpu.rendezvous.terms import JOIN_TIMEOUT_S, LAST_CALL_S, LOST_AFTER_S
@@ -16,8 +17,6 @@ from avahi_gpu.rendezvous.terms import JOIN_TIMEOUT_S, LAST_CALL_S, LOST_AFTER_S
 NODES_MAX = 64  # as many as a round of the rendezvous protocol has seats
 PROCESSES_MAX = 1024  # per node; more is a slip of the finger
 SECONDS_MAX = 7 * 24 * 3600.0  # a week; whoever waits longer does not watch
-
-CLUSTER_BYTES_MAX = 63  # of the value in a TXT item (files/txt.py)
 
 DEVICES = ("auto", "gpu", "cpu", "xpu")  # words for --nproc-per-node; torchrun counts all but auto
 
@@ -90,6 +89,9 @@ class Request:
     master: str = ""
     peers: tuple[str, ...] = ()
     interface: str | None = None
+    interfaces: tuple[str, ...] = ()  # those that may be used; none: all
+    interface_words: str = ""  # how the user said so
+    priority: int = 0
     lost_after_s: float = LOST_AFTER_S
     join_timeout_s: float = JOIN_TIMEOUT_S
     last_call_s: float = LAST_CALL_S
@@ -223,11 +225,9 @@ def check_job(name: str) -> str:
 
 def check_cluster(name: str) -> str:
     """Return a cluster's name. Raises Misuse for one that cannot be published."""
-    if not name.isprintable() or not 1 <= len(name.encode()) <= CLUSTER_BYTES_MAX or "," in name:
-        raise Misuse(
-            f"--cluster {named(name)} is not a name for a cluster",
-            f"use up to {CLUSTER_BYTES_MAX} bytes of printable text without a comma",
-        )
+    wanted = complain("cluster", name)
+    if wanted:
+        raise Misuse(f"--cluster {named(name)} is not a name for a cluster", f"give {wanted}")
     return name
 
 

@@ -221,7 +221,17 @@ def settings_of(request: Request, skills: Skills) -> Settings:
         skills=skills,
     )
     key = request.key.key if request.key is not None else None
-    return Settings(terms, host, 0, request.interface, request.peers, key, request.master)
+    return Settings(
+        terms,
+        host,
+        request.priority,
+        request.interface,
+        request.peers,
+        key,
+        request.master,
+        request.interfaces,
+        request.interface_words,
+    )
 
 
 def own_host() -> str:

@@ -71,7 +71,8 @@ def make_plan(request: Request, skills: Skills, *, key_named: bool = False) -> P
     ``key_named``: the key's file was named on the command line, where torchrun cannot know it from.
     """
     interfaces = read_interfaces()
-    demand = read_demand(request.interface, os.environ)
+    words = request.interface_words
+    demand = read_demand(request.interface, os.environ, request.interfaces, words)
     address = choose_address(interfaces, demand, alone=request.max_nodes == 1)
     interface = interface_of(address, interfaces)
     from avahi_gpu.launch.agent import count_processes  # imports torch

@@ -7,17 +7,12 @@ import importlib.util
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from avahi_gpu.errors import LaunchFailed, MalformedInput, Misuse
-from avahi_gpu.files import txt
-from avahi_gpu.files.config import Config
-from avahi_gpu.files.service_loader import parse
-from avahi_gpu.host.configuration import read_config
+from avahi_gpu.errors import LaunchFailed, Misuse
 from avahi_gpu.host.system import System
 from avahi_gpu.launch.command import Program, Request
-from avahi_gpu.model import DEFAULT_CLUSTER, NODE_SERVICE, SERVICE_FILE, TORCH_AT_LEAST
+from avahi_gpu.model import TORCH_AT_LEAST
 from avahi_gpu.rendezvous.messages import SCRIPT_MAX, Skills
 
 DIGEST_DIGITS = 16
@@ -107,28 +102,6 @@ def digest_of(program: Program, system: System) -> str:
         return ""
     content = system.read(Path(program.script).absolute()).content
     return "" if content is None else hashlib.sha256(content).hexdigest()[:DIGEST_DIGITS]
-
-
-def read_defaults(system: System) -> Config:
-    """Return what the administrator has configured; without a cluster there, the one that setup published.
-
-    Raises MalformedConfiguration.
-    """
-    found = read_config(system)
-    return found if found.cluster != DEFAULT_CLUSTER else replace(found, cluster=published_cluster(system))
-
-
-def published_cluster(system: System) -> str:
-    """Return the cluster that this node publishes in its service file; the default one without a file."""
-    content = system.read(SERVICE_FILE).content
-    if content is not None:
-        try:
-            for service in parse(content, str(SERVICE_FILE)).services:
-                if service.type == NODE_SERVICE:
-                    return txt.decode(service.txt).cluster
-        except MalformedInput:  # doctor names it; a job needs no service file
-            pass
-    return DEFAULT_CLUSTER
 
 
 def name_of(program: Program) -> str:

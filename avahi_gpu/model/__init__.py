@@ -7,6 +7,7 @@ from avahi_gpu.model.areas import (
     NameFacts,
     NetworkFacts,
 )
+from avahi_gpu.model.boot import BootUnit, ImageFacts
 from avahi_gpu.model.daemon import (
     Announcement,
     DaemonFacts,
@@ -48,6 +49,7 @@ from avahi_gpu.model.machine import (
 )
 from avahi_gpu.model.machine_file import NOT_A_FILE, FileState
 from avahi_gpu.model.naming import (
+    Authselect,
     AvahiAnswer,
     Lookup,
     ModuleAnswer,
@@ -59,24 +61,7 @@ from avahi_gpu.model.naming import (
     StoryStep,
     Trace,
 )
-from avahi_gpu.model.network import (
-    LAN_GROUPS,
-    LINK_LOCAL,
-    MDNS_PORT,
-    NFT_FILE,
-    BootRules,
-    Ear,
-    Firewall,
-    KernelNet,
-    PacketFate,
-    PacketKind,
-    ResolvedMdns,
-    Wall,
-    WallKind,
-    WayBack,
-    ZoneRule,
-    is_private,
-)
+from avahi_gpu.model.network import Ear, Firewall, KernelNet, PacketFate, PacketKind, ResolvedMdns, WayBack
 from avahi_gpu.model.view import (
     Attached,
     ClusterView,
@@ -89,6 +74,7 @@ from avahi_gpu.model.view import (
 )
 from avahi_gpu.model.words import (
     AVAHI_SOCKET,
+    BOOT_UNIT,
     CONFIG_FOLDER,
     DEFAULT_CLUSTER,
     DEFAULT_PORT,
@@ -113,6 +99,7 @@ from avahi_gpu.model.words import (
 
 __all__ = [
     "AVAHI_SOCKET",
+    "BOOT_UNIT",
     "CONFIG_FOLDER",
     "DEFAULT_CLUSTER",
     "DEFAULT_PORT",
@@ -120,11 +107,7 @@ __all__ = [
     "DOMAIN",
     "HANDLE",
     "JOB_SERVICE",
-    "LAN_GROUPS",
-    "LINK_LOCAL",
     "LOOPBACK_INDEX",
-    "MDNS_PORT",
-    "NFT_FILE",
     "NODE_SERVICE",
     "NOT_A_FILE",
     "SERVICE_FILE",
@@ -135,8 +118,9 @@ __all__ = [
     "Announcement",
     "Area",
     "Attached",
+    "Authselect",
     "AvahiAnswer",
-    "BootRules",
+    "BootUnit",
     "Change",
     "ChangeKind",
     "Clock",
@@ -155,6 +139,7 @@ __all__ = [
     "Gpu",
     "GpuDevices",
     "HostFacts",
+    "ImageFacts",
     "Interface",
     "KernelNet",
     "LauncherFile",
@@ -197,10 +182,6 @@ __all__ = [
     "UnitState",
     "Verdict",
     "Versions",
-    "Wall",
-    "WallKind",
     "WayBack",
-    "ZoneRule",
-    "is_private",
     "natural_order",
 ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from avahi_gpu.model.naming import Lookup, ModuleAnswer, NameServer, Trace
+from avahi_gpu.model.naming import Authselect, Lookup, ModuleAnswer, NameServer, Trace
 from avahi_gpu.model.network import Ear, Firewall, KernelNet, ResolvedMdns
 
 
@@ -24,6 +24,7 @@ class NameFacts:
     caches: tuple[str, ...] | None = None  # of nscd, sssd and systemd-resolved, those that run
     # who answers for the kernel's host name where Avahi publishes another: an address, '' nobody
     rival: str | None = None
+    authselect: Authselect | None = None  # None also where it does not write nsswitch.conf
 
 
 @dataclass(frozen=True)

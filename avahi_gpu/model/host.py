@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from avahi_gpu.model.boot import BootUnit
+
 
 @dataclass(frozen=True)
 class OwnName:
@@ -149,3 +151,4 @@ class HostFacts:
     clock: Clock | None = None
     shared_memory: SharedMemory | None = None
     gpu_devices: GpuDevices | None = None
+    boot_unit: BootUnit | None = None  # None also without systemd

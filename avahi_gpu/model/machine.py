@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from avahi_gpu.model.areas import NameFacts, NetworkFacts
+from avahi_gpu.model.boot import ImageFacts
 from avahi_gpu.model.daemon import DaemonFacts
 from avahi_gpu.model.host import HostFacts
 from avahi_gpu.model.machine_file import FileState
@@ -111,11 +112,14 @@ class Facts:
     absent: tuple[AbsentPeer, ...] = ()  # who is not among ``peers`` and should be
     wanted_peers: tuple[str, ...] = ()  # names of nodes that the user said must be there
     wanted_service_error: str = ""  # why wanted_service_file is None
+    glibc: bool = True  # False: another C library, which reads no nsswitch.conf
     node_id: str = ""  # what we publish as our id; '' without a machine id
     names: NameFacts = field(default_factory=NameFacts)
     network: NetworkFacts = field(default_factory=NetworkFacts)
     avahi: DaemonFacts = field(default_factory=DaemonFacts)
     host: HostFacts = field(default_factory=HostFacts)
     unread: dict[str, str] = field(default_factory=dict)  # "network.mdns_sockets" -> why it could not be read
-    opens_firewall: bool = False  # the user wants it opened for the LAN: setup --firewall
+    image: ImageFacts | None = None  # these are the facts of an image, and nothing but files could be asked
+    cards: tuple[str, ...] = ()  # ``interfaces`` of the settings: those that count; none: all
+    cards_source: str = ""  # who says so: a variable, or the line of config.toml
     view: ClusterView | None = None  # of all nodes; None: they were not asked, doctor --cluster does

@@ -19,6 +19,7 @@ class FileState:
     link_target: str | None = None  # where it is a symbolic link, fully resolved
     writable: bool = True  # the file, or the folder that would hold it, can be changed
     error: str = ""
+    immutable: bool = False  # somebody has set its attribute (chattr +i), or that for appending alone (+a)
     hangs: bool = False  # something is there, on a file system that does not answer
     changed: float | None = field(default=None, compare=False)  # last modification, seconds since the epoch
 

@@ -123,3 +123,20 @@ class Story:
     trace: Trace
     steps: tuple[StoryStep, ...]
     says: str
+
+
+@dataclass(frozen=True)
+class Authselect:
+    """authselect(8), where it writes nsswitch.conf. ``profile`` '' where it did not tell.
+
+    ``edited``: files of its that somebody has edited since, which it would write anew; None: not known.
+    ``generated``: nsswitch.conf as it would be with mDNS, None where the profile has no feature for that.
+    """
+
+    installed: bool
+    profile: str = ""
+    features: tuple[str, ...] = ()
+    offered: tuple[str, ...] = ()
+    edited: tuple[str, ...] | None = None
+    generated: bytes | None = None
+    user_file: bytes | None = None  # /etc/authselect/user-nsswitch.conf, of versions before 1.3

@@ -17,6 +17,7 @@ DEFAULT_CLUSTER = "default"
 TORCH_AT_LEAST = (2, 6)  # the first that loads a rendezvous backend by entry point (torchrun.handlers)
 AVAHI_SOCKET = "/run/avahi-daemon/socket"  # where nss-mdns asks avahi-daemon, built into it
 SERVICE_FILE = Path("/etc/avahi/services/torch.service")
+BOOT_UNIT = "avahi-gpu-facts.service"  # renders the service file anew at every boot
 CONFIG_FOLDER = Path("/etc/avahi-gpu")
 STATE_FOLDER = Path("/var/lib/avahi-gpu")
 LOOPBACK_INDEX = 1  # Linux gives the loopback interface this index in every network namespace
@@ -138,3 +139,4 @@ class Peer:
     gpu: str
     vram_mib: tuple[int, ...]
     versions: Versions
+    models: tuple[str, ...] = ()  # of its GPUs, each once

@@ -38,6 +38,8 @@ class Settings:
     peers: tuple[str, ...] = ()  # hosts to ask by unicast, where multicast is filtered
     key: ClusterKey | None = None  # what all nodes of the job prove to hold; None: nobody is asked
     master: str = ""
+    interfaces: tuple[str, ...] = ()  # those that the round may run on; none: all
+    interface_words: str = ""  # how the user said which; see environment.name_choice
 
     def priority_of(self, published: str) -> int:
         """Return our priority in the election when Avahi publishes this machine under that name."""

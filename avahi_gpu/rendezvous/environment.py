@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from avahi_gpu.files.settings import Settings
 
 GLOO = "GLOO_SOCKET_IFNAME"
 NCCL = "NCCL_SOCKET_IFNAME"
@@ -13,18 +17,23 @@ NCCL = "NCCL_SOCKET_IFNAME"
 class Demand:
     """Which interfaces the user allows; without a word, all.
 
-    ``interface``: by our own option. ``gloo``: exact names (torch's list at commas). ``nccl``: NCCL's syntax,
-    prefixes at commas, ``=`` before them for exact names, ``^`` for all others.
+    ``interface``: by our own option. ``interfaces``: those of the configuration. ``said``: in which words the
+    user has named either, '' for the option's. ``gloo``: exact names (torch's list at commas). ``nccl``:
+    NCCL's syntax, prefixes at commas, ``=`` before them for exact names, ``^`` for all others.
     """
 
     interface: str = ""
     gloo: tuple[str, ...] = ()
     nccl: str = ""
+    interfaces: tuple[str, ...] = ()
+    said: str = ""
 
     def allows(self, name: str) -> bool:
         """Whether the round may run on the interface ``name``."""
         if self.interface:
             return name == self.interface
+        if self.interfaces and name not in self.interfaces:
+            return False
         return (not self.gloo or name in self.gloo) and (not self.nccl or nccl_matches(self.nccl, name))
 
     def is_for(self, interface: str) -> bool:
@@ -32,22 +41,44 @@ class Demand:
         return not self.gloo or interface in self.gloo
 
     @property
+    def choice(self) -> str:
+        """How the user named ``interface`` or ``interfaces``."""
+        return self.said or f"--interface {self.interface or ','.join(self.interfaces)}"
+
+    @property
     def words(self) -> str:
         """How the user said so, '' where nothing is asked."""
         if self.interface:
-            return f"--interface {self.interface}"
-        said = [f"{GLOO}={','.join(self.gloo)}"] * bool(self.gloo) + [f"{NCCL}={self.nccl}"] * bool(self.nccl)
+            return self.choice
+        said = [self.choice] * bool(self.interfaces)
+        said += [f"{GLOO}={','.join(self.gloo)}"] * bool(self.gloo) + [f"{NCCL}={self.nccl}"] * bool(
+            self.nccl
+        )
         return " and ".join(said)
 
 
-def read_demand(interface: str | None, environ: Mapping[str, str]) -> Demand:
-    """Return what the option ``interface`` and the variables of gloo and NCCL ask for.
+def name_choice(settings: Settings) -> str:
+    """Return how the user has chosen interfaces, '' where nobody has or the option says it."""
+    config, sources = settings.config, settings.sources
+    name = "interface" if config.interface is not None else "interfaces"
+    value = config.interface or ",".join(config.interfaces)
+    source = sources[name]
+    if not value or source.startswith("flag "):
+        return ""
+    variable = source.removeprefix("environment variable ")
+    return f"{variable}={value}" if variable != source else f"{name} {value} of {source}"
 
-    Both libraries take a value of less than two characters for none.
+
+def read_demand(
+    interface: str | None, environ: Mapping[str, str], interfaces: tuple[str, ...] = (), said: str = ""
+) -> Demand:
+    """Return what the settings ``interface`` and ``interfaces`` and the variables of gloo and NCCL ask for.
+
+    ``said``: see ``name_choice``. Both libraries take a value of less than two characters for none.
     """
     gloo, nccl = environ.get(GLOO, ""), environ.get(NCCL, "")
     names = tuple(name for name in gloo.split(",") if name) if len(gloo) > 1 else ()
-    return Demand(interface or "", names, nccl if len(nccl) > 1 else "")
+    return Demand(interface or "", names, nccl if len(nccl) > 1 else "", interfaces, said)
 
 
 def nccl_matches(pattern: str, name: str) -> bool:

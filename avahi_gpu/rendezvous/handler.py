@@ -28,16 +28,15 @@ from torch.distributed.elastic.rendezvous import (
     RendezvousStoreInfo,
 )
 
-from avahi_gpu.errors import AvahiGpuError, ExitCode, Misuse
-from avahi_gpu.files.cluster_key import ClusterKey
+from avahi_gpu.errors import AvahiGpuError, ExitCode, MalformedConfiguration, Misuse
 from avahi_gpu.host import guard
-from avahi_gpu.host.configuration import read_config
+from avahi_gpu.host.configuration import read_settings
 from avahi_gpu.host.key_file import find_key
 from avahi_gpu.host.resolver import SLOW_NAMES, NameProbe
 from avahi_gpu.host.system import System
 from avahi_gpu.rendezvous import conf
 from avahi_gpu.rendezvous.dealings import JobEnded, Notice, Settings
-from avahi_gpu.rendezvous.environment import interface_variables, missing_variables
+from avahi_gpu.rendezvous.environment import interface_variables, missing_variables, name_choice
 from avahi_gpu.rendezvous.farewell import promise_goodbye
 from avahi_gpu.rendezvous.hangup import hang_up
 from avahi_gpu.rendezvous.mesh import Formed
@@ -306,7 +305,8 @@ def create(parameters: RendezvousParameters) -> RendezvousHandler:
         if error.hint:
             tell(error.hint)
         # one of torch's own errors would end in a traceback below our sentences
-        raise SystemExit(int(ExitCode.USAGE if isinstance(error, Misuse) else ExitCode.FAILED)) from None
+        usage = isinstance(error, Misuse | MalformedConfiguration)
+        raise SystemExit(int(ExitCode.USAGE if usage else ExitCode.FAILED)) from None
     warning = warn_minority(node.terms)
     if warning:
         tell(warning)
@@ -325,11 +325,20 @@ def settings_of(parameters: RendezvousParameters) -> Settings:
     conf.check_names(parameters.config)
     host = socket.gethostname().split(".")[0]
     master = str(parameters.get("master", os.environ.get("AVAHI_GPU_MASTER", "")))
-    peers = str(parameters.get("peers", os.environ.get("AVAHI_GPU_PEERS", "")))
-    cluster = parameters.get("cluster", os.environ.get("AVAHI_GPU_CLUSTER") or "default")
+    system = System()
+    peers = parameters.get("peers")
+    flags = {
+        "cluster": ("--rdzv-conf cluster", parameters.get("cluster")),
+        "interface": ("--rdzv-conf interface", parameters.get("interface")),
+        # torchrun ends a value at a comma
+        "peers": ("--rdzv-conf peers", None if peers is None else tuple(p for p in peers.split("+") if p)),
+        "key_file": ("--rdzv-conf key_file", parameters.get("key_file")),
+    }
+    chosen = read_settings(system, os.environ, flags)
+    key = find_key(system, os.environ, chosen.config.key_file)
     terms = Terms(
         job=conf.check_published("the job's name", job),
-        cluster=conf.check_published("the cluster's name", str(cluster)),
+        cluster=conf.check_published("the cluster's name", chosen.config.cluster),
         min_nodes=parameters.min_nodes,
         max_nodes=parameters.max_nodes,
         lost_after_s=seconds(parameters, "lost_after", LOST_AFTER_S, LOST_AFTER_MIN_S),
@@ -342,17 +351,13 @@ def settings_of(parameters: RendezvousParameters) -> Settings:
         terms=terms,
         host=host,
         master=master.partition(".")[0],
-        interface=parameters.get("interface") or os.environ.get("AVAHI_GPU_INTERFACE"),
-        peers=tuple(p for p in peers.split("+") if p),  # torchrun ends a value at a comma
-        key=cluster_key(parameters.get("key_file")),
+        priority=chosen.config.priority,
+        interface=chosen.config.interface,
+        interfaces=chosen.config.interfaces,
+        interface_words=name_choice(chosen),
+        peers=chosen.config.peers,
+        key=key.key if key is not None else None,
     )
-
-
-def cluster_key(named: str | None) -> ClusterKey | None:
-    """Return the key of this node, None where no place has one. Raises AvahiGpuError."""
-    system = System()
-    found = find_key(system, os.environ, named=named, configured=read_config(system).key_file)
-    return found.key if found is not None else None
 
 
 def seconds(parameters: RendezvousParameters, key: str, default: float, smallest: float = 0.0) -> float:

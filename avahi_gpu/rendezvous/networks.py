@@ -78,12 +78,13 @@ def choose_address(interfaces: Sequence[Interface], demand: Demand, *, alone: bo
         name = demand.interface
         if not demand.is_for(name):
             raise LaunchFailed(
-                f"--interface {name} contradicts {GLOO}={','.join(demand.gloo)}", "unset one of the two"
+                f"{demand.choice} contradicts {GLOO}={','.join(demand.gloo)}", "unset one of the two"
             )
         if name not in by_name:
-            raise LaunchFailed(f"this host has no interface {name}", here)
+            told = f", which {demand.said} asks for" if demand.said else ""
+            raise LaunchFailed(f"this host has no interface {name}{told}", here)
         if not alone or by_name[name].link != "loopback":
-            _check_asked(by_name[name], here)
+            _check_asked(by_name[name], demand.choice, here)
     found = attachments(interfaces, demand)
     if found:
         return found[0].address
@@ -102,17 +103,14 @@ def choose_address(interfaces: Sequence[Interface], demand: Demand, *, alone: bo
     )
 
 
-def _check_asked(interface: Interface, here: str) -> None:
+def _check_asked(interface: Interface, choice: str, here: str) -> None:
     if interface.link == "loopback":
-        raise LaunchFailed(
-            f"--interface {interface.name} is this host's loopback, which no other node reaches", here
-        )
+        raise LaunchFailed(f"{choice} is this host's loopback, which no other node reaches", here)
     if not interface.running or not interface.addresses:
-        raise LaunchFailed(f"--interface {interface.name} {_lack(interface)}", here)
+        raise LaunchFailed(f"{choice} {_lack(interface)}", here)
     if interface.first is None:
         raise LaunchFailed(
-            f"--interface {interface.name} has a link-local IPv6 address alone, which torch cannot use "
-            "between hosts",
+            f"{choice} has a link-local IPv6 address alone, which torch cannot use between hosts",
             GIVE_A_PREFIX.format(interface.name),
         )
 

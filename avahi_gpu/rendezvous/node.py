@@ -76,7 +76,8 @@ class Node:
         self._channel = Channel(self._feed, self._pass, self.say)
         self._seating = Seating(self.id, self.terms.lost_after_s)
         self._around = Surroundings(
-            read_demand(settings.interface, os.environ), alone=settings.terms.max_nodes == 1
+            read_demand(settings.interface, os.environ, settings.interfaces, settings.interface_words),
+            alone=settings.terms.max_nodes == 1,
         )
         self._seat_watch: asyncio.Future[None] | None = None
         self._agreement: Agreement | None = None

@@ -13,12 +13,11 @@ from avahi_gpu.avahi.browse import Browser
 from avahi_gpu.avahi.bus import Avahi, connect
 from avahi_gpu.avahi.publish import Publication
 from avahi_gpu.errors import BusError
-from avahi_gpu.files import txt
 from avahi_gpu.host import node
 from avahi_gpu.host.aside import aside
-from avahi_gpu.host.configuration import read_config
+from avahi_gpu.host.configuration import read_settings
 from avahi_gpu.host.facts import read_hardware
-from avahi_gpu.host.gpu import find_python
+from avahi_gpu.host.gpu import choose_python
 from avahi_gpu.host.key_file import find_key
 from avahi_gpu.host.net import lan_interfaces, read_interfaces
 from avahi_gpu.host.peers import describe_models
@@ -28,7 +27,6 @@ from avahi_gpu.model import (
     DOCTOR_SERVICE,
     DOMAIN,
     NODE_SERVICE,
-    SERVICE_FILE,
     Interface,
     Service,
 )
@@ -130,9 +128,9 @@ class Station:
 @contextlib.asynccontextmanager
 async def station(system: System, python: str | None) -> AsyncIterator[Station]:
     """Read this machine and connect to Avahi, where it runs. Raises for a wrong configuration or key."""
-    config = read_config(system)
-    found = find_key(system, os.environ, configured=config.key_file)
-    python = python or (find_python(system, config.python) if config.python else None)
+    settings = read_settings(system, os.environ, {"python": ("--python", python)})
+    found = find_key(system, os.environ, settings.config.key_file)
+    python = choose_python(system, settings)
     interfaces, hardware = await asyncio.gather(aside(read_interfaces), aside(read_hardware, system, python))
     hostname = own_hostname()
     async with contextlib.AsyncExitStack() as stack:
@@ -150,7 +148,7 @@ async def station(system: System, python: str | None) -> AsyncIterator[Station]:
             hostname=hostname,
             host=host[:255],
             node=node.make_node_id(node.read_machine_id(system), hostname),
-            cluster=own_cluster(system, config.cluster)[:255],
+            cluster=settings.config.cluster[:255],
             networks=describe_networks(interfaces),
             gpus=len(hardware.gpus),
             gpu=m.clip(describe_models(hardware.gpus)),
@@ -163,17 +161,3 @@ async def station(system: System, python: str | None) -> AsyncIterator[Station]:
         name = host.removesuffix(f".{DOMAIN}") or hostname
         us = Pass(id, name[:255], JOB, about.cluster or DEFAULT_CLUSTER, found.key if found else None)
         yield Station(system, us, Witness(system, avahi, about), interfaces, avahi, trouble)
-
-
-def own_cluster(system: System, configured: str) -> str:
-    """Return the cluster that this machine is of: what it publishes, else what its configuration says."""
-    if configured != DEFAULT_CLUSTER:
-        return configured
-    from avahi_gpu.errors import AvahiGpuError
-    from avahi_gpu.files import service_file
-
-    try:
-        group = service_file.parse(system.read(SERVICE_FILE).content or b"")
-        return next(txt.decode(s.txt) for s in group.services if s.type == NODE_SERVICE).cluster
-    except (AvahiGpuError, StopIteration):
-        return DEFAULT_CLUSTER

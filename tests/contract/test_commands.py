@@ -112,12 +112,15 @@ WAY = {
         }
     ],
 }
+SETTING = {"value": (str, int, [str], None), "source": str}
+SETTINGS = ("cluster", "priority", "port", "interface", "interfaces", "python", "peers", "key_file")
 DATA: dict[str, Any] = {
     "doctor --cluster": {"findings": [FINDING], "trace": [TRACE], "nodes": [NODE], "matrix": [WAY]},
     "doctor --serve": {"served": int},
     "doctor": {"findings": [FINDING], "trace": [TRACE]},
     "peers": {"peers": [PEER]},
     "setup": {"changes": [CHANGE], "changed": bool},
+    "setup --show-config": {"config": dict.fromkeys(SETTINGS, SETTING), "path": str},
     "undo": {"changes": [CHANGE], "changed": bool, "kept": [str]},
     "key": {"path": str, "fingerprint": str, "created": bool},
 }
@@ -262,6 +265,12 @@ def test_setup_check_of_a_node_and_of_a_bare_machine(lab: Cluster) -> None:
     assert node["data"] == {"changes": [], "changed": False}
     assert (bare["status"], bare["exit_code"], bare["data"]["changed"]) == ("ok", 5, False)
     assert {c["kind"] for c in bare["data"]["changes"]} == {"file", "daemon"}
+
+
+def test_the_settings_are_shown_to_everybody(lab: Cluster) -> None:
+    shown = ask(lab[0], "setup", "--show-config", before=NOBODY, shape="setup --show-config")
+
+    assert shown["data"]["config"]["port"] == {"value": 29500, "source": "default"}
 
 
 def test_undo_of_a_machine_that_nobody_touched(lab: Cluster) -> None:

@@ -11,6 +11,7 @@ import os
 import resource
 import signal
 import sys
+import warnings  # noqa: F401 # os.execvp imports it, and a booted machine has no file of our interpreter
 
 import syscalls
 

@@ -25,6 +25,11 @@ RUNNING = "int32 2"  # org.freedesktop.Avahi.Server.GetState: AVAHI_SERVER_RUNNI
 BASE = {"dbus-daemon", "avahi-daemon"}  # what belongs to a host beside its process 1
 
 Command = Sequence[str | Path]
+OWN = ("/etc/", "/var/", "/run/", "/proc/", "/sys/", "/dev/shm/")  # folders of the host's alone
+
+
+def _is_own(path: str | Path) -> bool:
+    return str(path).startswith(OWN)
 
 
 class BootFailed(Exception):
@@ -231,8 +236,15 @@ class Host:
         return self.path(path).read_text(encoding="utf-8")
 
     def write(self, path: str | Path, content: str | bytes, mode: int = 0o644) -> None:
-        """Write a file in place, making the folders above it."""
+        """Write a file in place, making the folders above it.
+
+        Raises ValueError where a link leads out of the host's own folders: the file is the outer machine's.
+        """
         file = self.path(path)
+        if file.is_symlink() and _is_own(path):
+            target = os.path.normpath(Path(path).parent / file.readlink())
+            if not _is_own(target):
+                raise ValueError(f"{path} is a link to {target}, which is not this host's: remove it first")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content.encode() if isinstance(content, str) else content)
         file.chmod(mode)

@@ -44,6 +44,17 @@ def gone(token: str) -> bool:
 # --- what a host is -------------------------------------------------------------------------------------
 
 
+def test_a_link_out_of_the_host_is_not_written_through(shared_cluster3: Cluster) -> None:
+    host = shared_cluster3[0]
+    host.run(["ln", "-s", "../usr/lib/no-such-file", "/etc/astray"], check=True)
+
+    with pytest.raises(ValueError, match="/usr/lib/no-such-file"):
+        host.write("/etc/astray", "x")
+
+    assert not Path("/usr/lib/no-such-file").exists()
+    host.run(["rm", "/etc/astray"], check=True)
+
+
 def test_a_peer_resolves_through_glibc(shared_cluster3: Cluster) -> None:
     answer = shared_cluster3[0].run(["getent", "hosts", "gpu-node-2.local"], check=True)
 

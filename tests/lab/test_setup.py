@@ -191,7 +191,7 @@ def test_ctrl_c_at_the_question_changes_nothing(untouched: Host) -> None:
 def test_wrong_arguments_are_usage(untouched: Host) -> None:
     for argv, word in (
         (["--only", "nonsense"], "nonsense"),
-        (["--root", "/mnt"], "--root"),
+        (["--root", "/dev"], "--root"),
         (["--python", "/no/python"], "/no/python"),
         (["--python", "/bin/false"], "/bin/false"),
         (["--cluster", "a\nb"], "cluster"),

@@ -7,7 +7,7 @@ from dataclasses import replace
 import avahi_gpu.checks  # noqa: F401  registers them
 from avahi_gpu.changes.plan import foresee, next_step, plan, plan_all, whole
 from avahi_gpu.checks.registry import setup_findings
-from avahi_gpu.model import Change, Facts, Finding, Fix, Verdict
+from avahi_gpu.model import Change, Facts, FileState, Finding, Fix, Verdict
 from tests.unit.changes.facts import bare_facts
 
 APT = ("apt-get", "install", "--yes", "--no-install-recommends")
@@ -110,6 +110,18 @@ def test_foresight_ends_where_a_fix_does_not_help() -> None:
     changes, _ = plan_all(bare_facts(), lambda facts: [found(FILE)])
 
     assert changes == [FILE]
+
+
+def test_a_vendors_nsswitch_conf_is_copied_to_etc_and_edited_there() -> None:
+    vendor = FileState("/usr/etc/nsswitch.conf", b"# theirs\nhosts: files dns\n", 0o444, 0, 0)
+    facts = replace(bare_facts(), nsswitch=vendor, package_manager=None, packages={})
+
+    changes, foreseen = plan_all(facts, setup_findings)
+
+    (change,) = [c for c in changes if c.kind == "file" and "nsswitch" in c.path]
+    assert (change.path, change.before, change.mode) == ("/etc/nsswitch.conf", None, 0o644)
+    assert change.content == b"# theirs\nhosts: files mdns4_minimal [NOTFOUND=return] dns\n"
+    assert foreseen.nsswitch.path == "/etc/nsswitch.conf"
 
 
 def test_foreseeing_a_removal_leaves_no_file() -> None:

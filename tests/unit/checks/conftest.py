@@ -9,6 +9,7 @@ import pytest
 from avahi_gpu.model import (
     Address,
     Announcement,
+    BootUnit,
     Clock,
     ClusterKey,
     DaemonFacts,
@@ -193,6 +194,13 @@ def healthy() -> Facts:
             clock=Clock(2026, synchronised=True),
             shared_memory=SharedMemory(8192, 8192),
             gpu_devices=GpuDevices(nvidia=1, driver="570.1", nodes=1),
+            boot_unit=BootUnit(
+                file_of("/etc/systemd/system/avahi-gpu-facts.service", b"[Service]\n"),
+                b"[Service]\n",
+                "/opt/avahi-gpu/bin/avahi-gpu",
+                enabled=True,
+                result="success",
+            ),
         ),
         names=NameFacts(
             servers=(NameServer("10.77.0.254", "nxdomain", 0.002),),

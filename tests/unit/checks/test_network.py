@@ -83,6 +83,24 @@ def test_a_second_card_without_the_group_is_a_warning(healthy: Facts) -> None:
     assert found.verdict == "warn" and found.evidence == ("eth1 is not in 224.0.0.251",)
 
 
+def test_only_the_interfaces_of_the_settings_count_where_they_name_any(healthy: Facts) -> None:
+    eth0 = next(i for i in healthy.interfaces if i.name == "eth0")
+    two = (*healthy.interfaces, replace(eth0, name="eth1", index=9, in_mdns_group=False))
+    facts = replace(healthy, interfaces=two, cards=("eth0",), cards_source="/c.toml:2")
+
+    assert mdns_group(facts).verdict == "ok"
+    assert mdns_group(replace(facts, cards=())).verdict == "warn"
+    assert mdns_group(replace(facts, cards=("eth1",))).verdict == "error"
+
+
+def test_an_interface_of_the_settings_that_is_not_there_is_told_with_its_line(healthy: Facts) -> None:
+    some = lan_interface(replace(healthy, cards=("eth0", "ib0"), cards_source="/c.toml:2"))
+    none = lan_interface(replace(healthy, cards=("ib0",), cards_source="/c.toml:2"))
+
+    assert (some.verdict, none.verdict) == ("warn", "error")
+    assert some.says == none.says == "/c.toml:2: interfaces names ib0, which this machine does not have"
+
+
 def test_a_loopback_that_is_down_is_set_up_again(healthy: Facts) -> None:
     down = tuple(replace(i, up=False) if i.link == "loopback" else i for i in healthy.interfaces)
 

@@ -13,7 +13,10 @@ from avahi_gpu.cli.program import app
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--format", "ansible"], "not built yet"),
+        (["--format", "deepspeed"], "not built yet"),
+        (["--list"], "--list"),
+        (["--host", "gpu-node-1", "--format", "table"], "--host"),
+        (["--format", "ansible", "--watch"], "an inventory"),
         (["--format", "hosts"], "not built yet"),
         (["--format", "yaml"], "no such format"),
         (["--expect", "0"], "--expect 0"),

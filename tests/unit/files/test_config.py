@@ -24,6 +24,7 @@ interface = "enp3s0f0.100"
 python = "/opt/venv/bin/python"
 peers = ["gpu-node-2", "gpu-node-3.local", "10.0.0.4", "fe80::1%eth0"]
 key_file = "/etc/train/key"
+interfaces = ["enp3s0f0.100", "ib0"]
 """
 
     assert parse(text) == Config(
@@ -34,6 +35,7 @@ key_file = "/etc/train/key"
         "/opt/venv/bin/python",
         ("gpu-node-2", "gpu-node-3.local", "10.0.0.4", "fe80::1%eth0"),
         "/etc/train/key",
+        ("enp3s0f0.100", "ib0"),
     )
 
 
@@ -42,7 +44,7 @@ key_file = "/etc/train/key"
     [
         ('\ncluser = "a"\n', 2, ["cluser", "cluster"]),
         ("a = 1\n", 1, ["“a”", "known are"]),
-        ("cluster = 1\n", 1, ["cluster", "name in quotes"]),
+        ("cluster = 1\n", 1, ["cluster", 'cluster = "lab"']),
         ('cluster = ""\n', 1, ["cluster"]),
         ('cluster = " a"\n', 1, ["cluster"]),
         (f'cluster = "{"ü" * 32}"\n', 1, ["63 bytes"]),
@@ -54,7 +56,16 @@ key_file = "/etc/train/key"
         ("port = 0\n", 1, ["port"]),
         ("port = 65536\n", 1, ["port"]),
         ("port = true\n", 1, ["port"]),
+        ('cluster = "a,b"\n', 1, ["cluster", "commas"]),
         ('interface = "eth0,eth1"\n', 1, ["interface"]),
+        ('interface = "\\u202eeth0"\n', 1, ["interface"]),
+        ('\ninterfaces = "eth0"\n', 2, ["interfaces", "list"]),
+        (f"interfaces = {[f'e{n}' for n in range(17)]}\n", 1, ["16"]),
+        ('interfaces = ["eth0", 1]\n', 1, ["interfaces"]),
+        ('interfaces = [["eth0"]]\n', 1, ["interfaces"]),
+        ('interfaces = ["eth0"]\ninterface = "eth1"\n', 2, ["eth1", "none of interfaces", "c.toml:1"]),
+        (f'python = "/{"x" * 5000}"\n', 1, ["python", "…"]),
+        (f'"{"k" * 9000}" = 1\n', 1, ["…", "not a setting"]),
         ('interface = ["eth0"]\n', 1, ["interface"]),
         ('interface = "../../x"\n', 1, ["interface"]),
         ('interface = "abcdefghijklmnop"\n', 1, ["interface"]),

@@ -6,14 +6,15 @@ import os
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from avahi_gpu.errors import ChangeFailed, Misuse
-from avahi_gpu.files.cluster_key import PATH, PATH_VARIABLE, ClusterKey, encode_key
+from avahi_gpu.files.cluster_key import PATH, ClusterKey, encode_key
 from avahi_gpu.host.atomic import Wanted, _fill
-from avahi_gpu.host.key_file import BadKeyFile, absolute, find_key, make_key
+from avahi_gpu.host.key_file import BadKeyFile, absolute, find_key, make_key, name_owner
 from avahi_gpu.host.system import System
 
 HOME = "/home/ada"
@@ -31,30 +32,25 @@ def put(root: Path, path: str, number: int, mode: int = 0o600) -> None:
 def test_the_first_place_that_says_something_counts(tmp_path: Path) -> None:
     system = System(tmp_path)
     assert find_key(system, ENVIRON) is None
-    for number, path in enumerate((PATH, OWN, "/configured", "/variable", "/named"), 1):
+    for number, path in enumerate((PATH, OWN, "/named"), 1):
         put(tmp_path, path, number)
 
-    def found(environ: dict[str, str], **places: str) -> tuple[str, int]:
-        key = find_key(system, {**ENVIRON, **environ}, **places)
+    def found(named: str | None = None) -> tuple[str, int]:
+        key = find_key(system, ENVIRON, named)
         assert key is not None
         return key.path, key.key.secret[0]
 
-    variable = {PATH_VARIABLE: "/variable"}
-    assert found(variable, configured="/configured", named="/named") == ("/named", 5)
-    assert found(variable, configured="/configured") == ("/variable", 4)
-    assert found({}, configured="/configured") == ("/configured", 3)
-    assert found({}) == (OWN, 2)
+    assert found("/named") == ("/named", 3)
+    assert found() == (OWN, 2)
     (tmp_path / OWN.lstrip("/")).unlink()
-    assert found({}) == (PATH, 1)
+    assert found() == (PATH, 1)
 
 
-@pytest.mark.parametrize("places", [{"named": "/none"}, {"configured": "/none"}, {}])
-def test_a_file_that_somebody_names_has_to_be_there(places: dict[str, str], tmp_path: Path) -> None:
+def test_a_file_that_somebody_names_has_to_be_there(tmp_path: Path) -> None:
     put(tmp_path, PATH, 1)
-    environ = ENVIRON if places else {**ENVIRON, PATH_VARIABLE: "/none"}
 
     with pytest.raises(BadKeyFile) as caught:
-        find_key(System(tmp_path), environ, **places)
+        find_key(System(tmp_path), ENVIRON, "/none")
 
     assert "/none" in caught.value.message
     assert "key new" in caught.value.hint
@@ -169,7 +165,7 @@ find_key(System(), {ENVIRON!r})
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False
     )
 
-    assert f"BadKeyFile: whether there is a cluster key at {OWN} cannot be told" in done.stderr
+    assert f"UnreadableKey: whether there is a cluster key at {OWN} cannot be told" in done.stderr
 
 
 @pytest.mark.parametrize("empty", ["", " "])
@@ -178,9 +174,18 @@ def test_an_empty_path_is_a_mistake_and_not_no_key(empty: str, tmp_path: Path) -
     system = System(tmp_path)
 
     with pytest.raises(Misuse):
-        find_key(system, ENVIRON, named=empty)
-    with pytest.raises(Misuse):
-        find_key(system, {**ENVIRON, PATH_VARIABLE: empty})
+        find_key(system, ENVIRON, empty)
+
+
+def test_the_owner_of_a_key_is_root_or_somebody_with_a_name(tmp_path: Path) -> None:
+    put(tmp_path, PATH, 1)
+    found = find_key(System(tmp_path), {"HOME": "/none"})
+    assert found is not None
+
+    assert name_owner(replace(found, uid=0)) == ""
+    assert name_owner(replace(found, uid=65534)) == "nobody"
+    with pytest.raises(BadKeyFile, match="belongs to user 4000000"):
+        name_owner(replace(found, uid=4000000))
 
 
 def test_the_home_of_nobody_is_a_mistake() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 
 import pytest
@@ -50,9 +51,61 @@ def test_without_a_package_manager_nothing_is_known(system: System) -> None:
     assert packages.read_installed(system, None, ("dbus",)) == {"dbus": None}
 
 
+@pytest.mark.parametrize(
+    ("files", "manager"),
+    [
+        (["/usr/bin/apt-get", "/usr/bin/snap"], "apt"),
+        (["/usr/bin/dnf"], "dnf"),
+        (["/usr/bin/rpm-ostree", "/usr/bin/dnf", "/run/ostree-booted"], "rpm-ostree"),
+        (["/usr/bin/dnf", "/run/ostree-booted"], "image"),
+        (["/usr/bin/nixos-rebuild"], "nix"),
+        (["/sbin/apk"], "apk"),
+        ([], None),
+    ],
+)
+def test_the_package_manager_is_told_by_what_is_there(
+    system: System, files: list[str], manager: str | None
+) -> None:
+    for file in files:
+        put(system, file, b"")
+        (system.root / file.lstrip("/")).chmod(0o755)
+
+    assert packages.find_manager(system) == manager
+
+
 def test_a_failed_installation_is_one_sentence() -> None:
     with pytest.raises(ChangeFailed, match=r"sh -c .* failed: no such package"):
         packages.install(System(), ["sh", "-c", "echo no such package >&2; exit 1"])
+
+
+# --- the C library and its nsswitch.conf ------------------------------------------------------------------
+
+LIBRARIES = library_folders(platform.machine())
+VENDOR = b"hosts: files dns\n"
+
+
+def test_musl_is_told_from_glibc_by_what_is_there(system: System) -> None:
+    assert machine.has_glibc(system)  # nothing is known of an empty tree
+    put(system, "/lib/ld-musl-x86_64.so.1", b"")
+    assert not machine.has_glibc(system)
+    put(system, f"{LIBRARIES[0]}/libc.so.6", b"")  # both: Debian's package musl, or Alpine's with glibc
+    assert machine.has_glibc(system)
+
+
+@pytest.mark.parametrize("library", [b"\x7fELF\0/usr/etc/nsswitch.conf\0", b"\x7fELF\0/etc/nsswitch.conf\0"])
+def test_a_vendors_file_counts_where_the_library_looks_for_it(system: System, library: bytes) -> None:
+    """openSUSE's glibc does; an ostree system has such a file too, and nothing reads it."""
+    put(system, "/usr/etc/nsswitch.conf", VENDOR)
+    put(system, f"{LIBRARIES[1]}/libc.so.6", library)
+
+    state = machine.read_hosts_line(system)
+
+    if b"/usr/etc" in library:
+        assert (state.path, state.content, state.writable) == ("/usr/etc/nsswitch.conf", VENDOR, True)
+    else:
+        assert (state.path, state.content) == ("/etc/nsswitch.conf", None)
+    put(system, "/etc/nsswitch.conf", b"hosts: dns\n")
+    assert machine.read_hosts_line(system).content == b"hosts: dns\n"
 
 
 # --- daemons ---------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import stat
+import subprocess
 import sys
 import threading
 import time
@@ -132,6 +133,21 @@ def test_a_link_is_told_and_its_target_written(system: System, tmp_path: Path) -
     assert system.read("/etc/link").link_target == "/etc/real"
     assert (tmp_path / "etc/real").read_bytes() == b"new"
     assert (tmp_path / "etc/link").is_symlink()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may lock a file")
+def test_a_locked_file_is_told_from_one_that_is_read_only(system: System, tmp_path: Path) -> None:
+    file = tmp_path / "etc/locked"
+    file.write_bytes(b"x")
+    if subprocess.run(["chattr", "+i", str(file)], capture_output=True, check=False).returncode:
+        pytest.skip("this file system knows no attributes")
+    try:
+        state = system.read("/etc/locked")
+    finally:
+        subprocess.run(["chattr", "-i", str(file)], check=True)
+
+    assert (state.writable, state.immutable, state.content) == (False, True, b"x")
+    assert system.read("/etc/locked").immutable is False
 
 
 def test_a_link_never_leads_out_of_the_root(system: System, tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterator, Sequence
 import pytest
 
 from avahi_gpu.launch.command import Program, Request
-from avahi_gpu.launch.job import Progress, own_host, quiet_import
+from avahi_gpu.launch.job import Progress, own_host, quiet_import, settings_of
 from avahi_gpu.rendezvous import steps
 from avahi_gpu.rendezvous.dealings import Notice
-from avahi_gpu.rendezvous.messages import Seat, Token
+from avahi_gpu.rendezvous.messages import Seat, Skills, Token
 
 
 class Screen:
@@ -92,6 +92,15 @@ def test_an_end_is_told_at_once_until_torch_is_loaded_and_by_the_last_word_from_
 
     assert early.screen.lines == ["node-1 refuses this node"]
     assert late.screen.lines == []
+
+
+def test_a_node_gets_what_the_settings_of_its_machine_say() -> None:
+    program = Program((), "train.py", ())
+    request = Request(program, "train", 2, 3, priority=7, interfaces=("eth0",), interface_words="as I say")
+
+    settings = settings_of(request, Skills(min_nodes=2, max_nodes=3))
+
+    assert (settings.priority, settings.interfaces, settings.interface_words) == (7, ("eth0",), "as I say")
 
 
 def test_a_node_that_cannot_join_is_told_and_marked() -> None:

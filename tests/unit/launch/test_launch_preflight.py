@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from avahi_gpu.errors import LaunchFailed, MalformedConfiguration, Misuse
+from avahi_gpu.errors import LaunchFailed, Misuse
 from avahi_gpu.host.system import System
 from avahi_gpu.launch import preflight
 from avahi_gpu.launch.command import Program
@@ -120,26 +120,6 @@ def test_the_digest_tells_scripts_apart(tmp_path: Path) -> None:
     assert digests[0] == digests[2] != digests[1]
     assert len(digests[0]) == 16
     assert preflight.digest_of(Program((), "pkg", (), "module"), System()) == ""
-
-
-def test_the_cluster_is_the_configured_one_else_the_published_one(machine: System) -> None:
-    assert preflight.read_defaults(machine).cluster == "default"
-
-    put(machine, "/etc/avahi/services/torch.service", SERVICE)
-    assert preflight.read_defaults(machine).cluster == "attic"
-
-    put(machine, "/etc/avahi-gpu/config.toml", 'cluster = "lab"\ninterface = "eth7"\n')
-    assert preflight.read_defaults(machine).cluster == "lab"
-    assert preflight.read_defaults(machine).interface == "eth7"
-
-
-def test_a_broken_service_file_does_not_stop_a_job_but_a_broken_configuration_does(machine: System) -> None:
-    put(machine, "/etc/avahi/services/torch.service", SERVICE.replace("</service>", ""))
-    assert preflight.read_defaults(machine).cluster == "default"
-
-    put(machine, "/etc/avahi-gpu/config.toml", "cluster = \n")
-    with pytest.raises(MalformedConfiguration, match=r"config\.toml:1"):
-        preflight.read_defaults(machine)
 
 
 @pytest.mark.torch

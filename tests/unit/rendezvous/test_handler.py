@@ -5,10 +5,13 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from avahi_gpu.errors import MalformedConfiguration
+from avahi_gpu.host.system import System
 from avahi_gpu.rendezvous.messages import Seat, Token
 from avahi_gpu.rendezvous.steps import Round
 
@@ -118,6 +121,46 @@ def test_a_job_that_the_records_cannot_name_is_a_sentence_and_no_traceback(
     assert what.startswith("avahi-gpu: the job's name ")
 
 
+def test_the_settings_of_the_machine_hold_for_torchrun_and_its_own_words_before_them(
+    handler: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from torch.distributed.elastic.rendezvous import RendezvousParameters
+
+    monkeypatch.setattr(handler, "System", lambda: System(tmp_path))
+    (tmp_path / "etc/avahi-gpu").mkdir(parents=True)
+    (tmp_path / "etc/avahi-gpu/config.toml").write_text(
+        'cluster = "lab"\npriority = 7\ninterfaces = ["eth0", "eth1"]\npeers = ["10.0.0.2"]\n'
+    )
+
+    settings = handler.settings_of(RendezvousParameters("avahi", "", "job", 1, 1))
+    assert (settings.terms.cluster, settings.priority, settings.peers) == ("lab", 7, ("10.0.0.2",))
+    assert settings.interfaces == ("eth0", "eth1")
+    assert settings.interface_words == "interfaces eth0,eth1 of /etc/avahi-gpu/config.toml:3"
+
+    monkeypatch.setenv("AVAHI_GPU_PRIORITY", "-1")
+    own = RendezvousParameters(
+        "avahi", "", "job", 1, 1, cluster="loft", interface="eth2", peers="10.0.0.3+10.0.0.4"
+    )
+    settings = handler.settings_of(own)
+    assert (settings.terms.cluster, settings.priority) == ("loft", -1)
+    assert (settings.interface, settings.interfaces, settings.interface_words) == ("eth2", (), "")
+    assert settings.peers == ("10.0.0.3", "10.0.0.4")
+
+
+def test_a_mistake_in_the_settings_ends_torchrun_with_2_and_a_sentence(
+    handler: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from torch.distributed.elastic.rendezvous import RendezvousParameters
+
+    monkeypatch.setenv("AVAHI_GPU_PRIORITY", "\x1b[31mhigh")
+    with pytest.raises(SystemExit) as end:
+        handler.create(RendezvousParameters("avahi", "", "job", 1, 1))
+
+    assert end.value.code == 2
+    what, _ = capsys.readouterr().err.splitlines()
+    assert "AVAHI_GPU_PRIORITY: the value of priority is '\\x1b[31mhigh'" in what
+
+
 def test_a_cluster_in_the_environment_that_is_no_text_is_refused_and_an_empty_one_is_none(
     handler: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,5 +170,5 @@ def test_a_cluster_in_the_environment_that_is_no_text_is_refused_and_an_empty_on
     monkeypatch.setenv("AVAHI_GPU_CLUSTER", "")
     assert handler.settings_of(asked).terms.cluster == "default"
     monkeypatch.setenv("AVAHI_GPU_CLUSTER", "\udcff")
-    with pytest.raises(handler.Misuse, match="the cluster's name"):
+    with pytest.raises(MalformedConfiguration, match="AVAHI_GPU_CLUSTER"):
         handler.settings_of(asked)

@@ -1,0 +1,89 @@
+"""What is to be done about the hosts line where authselect(8) writes it: let it write another one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from avahi_gpu.checks import fixes
+from avahi_gpu.files import nsswitch
+from avahi_gpu.files.authselect import CONFIG, FEATURE, USER_FILE
+from avahi_gpu.files.nsswitch_grammar import decode, parse
+from avahi_gpu.model import Authselect, Fix
+
+CUSTOM = "custom/"  # before the names of profiles that an administrator made, in /etc/authselect/custom
+FROM_USER_FILE = "with-custom-hosts"  # of profiles before 1.3 that hold a hosts line of their own
+
+
+@dataclass(frozen=True)
+class Told:
+    """The fix, or what to do by hand."""
+
+    fix: Fix | None = None
+    hint: str = ""
+    evidence: tuple[str, ...] = ()
+
+
+def put_mdns_first(known: Authselect, content: bytes | None) -> Told:
+    """Say how authselect comes to write ``content`` with mDNS first.
+
+    A feature is switched on by a command that writes all of its files anew: not where somebody has edited
+    one of them, which versions from 1.4 on would forget without a word.
+    """
+    if not known.installed:
+        return Told(
+            hint="authselect wrote the file and is not on this machine any more: take its header (the first "
+            "comments) out of the file, which makes the file yours, and run setup again"
+        )
+    if not known.profile:
+        return Told(hint="authselect does not tell which profile is selected; see: authselect current")
+    evidence = (f"authselect's profile: {' '.join((known.profile, *known.features))}",)
+    if known.generated is None or not nsswitch.judge(decode(known.generated) + "\n").asks_first:
+        return Told(hint=_by_hand(known, content), evidence=evidence)
+    if known.edited is None:
+        hint = f"authselect does not tell what it would write; run: authselect enable-feature {FEATURE}"
+        return Told(hint=hint, evidence=evidence)
+    if known.edited:
+        return Told(
+            hint="it would write them anew: keep your edits in a profile of your own (authselect "
+            f"create-profile), then run: authselect enable-feature {FEATURE}",
+            evidence=(*evidence, *(f"{path} was edited since authselect wrote it" for path in known.edited)),
+        )
+    line = parse(decode(known.generated) + "\n").hosts
+    title = f"let authselect write “{' '.join(line.text.split()) if line else FEATURE}”"
+    change = fixes.command(
+        title,
+        ("authselect", "enable-feature", FEATURE),
+        undo=("authselect", "disable-feature", FEATURE),
+        verify=("grep", "--quiet", "--line-regexp", FEATURE, CONFIG),
+    )
+    return Told(Fix(title, (change,)), evidence=evidence)
+
+
+def _by_hand(known: Authselect, content: bytes | None) -> str:
+    if known.user_file is not None and FEATURE not in known.offered and not known.profile.startswith(CUSTOM):
+        line = _right_line(known.user_file)
+        enable = FROM_USER_FILE in known.offered and FROM_USER_FILE not in known.features
+        command = f"enable-feature {FROM_USER_FILE}" if enable else "apply-changes"
+        return f"write “{line}” into {USER_FILE} as its only hosts line, then run: authselect {command}"
+    line = _right_line(content)
+    if known.profile.startswith(CUSTOM):
+        own = known.profile.removeprefix(CUSTOM)
+        return (
+            f"write “{line}” into /etc/authselect/custom/{own}/nsswitch.conf as its only hosts line, then "
+            "run: authselect apply-changes"
+        )
+    words = " ".join(("custom/avahi-gpu", *known.features))
+    return (
+        f"this profile has no mDNS: authselect create-profile avahi-gpu --base-on {known.profile}, write "
+        f"“{line}” into /etc/authselect/custom/avahi-gpu/nsswitch.conf as its only hosts line, then run: "
+        f"authselect select {words}"
+    )
+
+
+def _right_line(content: bytes | None) -> str:
+    """Return the hosts line that is right in place of the one in ``content``, whoever writes that file."""
+    text = decode(content or b"")
+    bare = "".join(f"{line}\n" for line in text.split("\n") if line.strip() and line.strip()[0] != "#")
+    wanted = nsswitch.repair(bare.encode("utf-8", "surrogateescape")).content
+    found = parse(decode(wanted) if wanted is not None else bare).hosts
+    return " ".join((found.text if found else nsswitch.NEW_LINE).split())

@@ -1,0 +1,109 @@
+"""setup where nsswitch.conf is somebody else's: each owner has a way of its own, and undo goes it back."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.lab.cluster import Cluster
+from tests.lab.host import Host
+from tests.lab.tree import Picture, changed, take_picture
+
+NSSWITCH = "/etc/nsswitch.conf"
+STAND_IN = Path(__file__).with_name("authselect.py")
+REAL = os.environ.get("AUTHSELECT", "")  # the real program, whose profiles local and sssd are at hand
+FOLDERS = (
+    "/etc/authselect/custom",
+    "/etc/dconf/db/distro.d/locks",
+    "/etc/pam.d",
+    "/var/lib/authselect/backups",
+)
+BIN = "/var/lib/bin"
+
+MakeCluster = Callable[..., Cluster]
+
+
+class Site:
+    """A host before setup, and the commands that are run on it."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.path = f"{BIN}:{Path(sys.executable).parent}:/usr/sbin:/usr/bin:/sbin:/bin"
+
+    def run(self, line: str, code: int | None = 0) -> str:
+        done = self.host.run(line.split(), env={"PATH": self.path})
+        assert code is None or done.returncode == code, (line, done.returncode, done.stdout, done.stderr)
+        return done.stdout + done.stderr
+
+    def finds_itself(self) -> bool:
+        return self.host.run(["getent", "hosts", f"{self.host.name}.local"]).returncode == 0
+
+    def picture(self) -> Picture:
+        return take_picture(self.host)
+
+    def bring_authselect(self) -> None:
+        self.host.run(["mkdir", "-p", BIN, *FOLDERS], check=True)
+        if REAL:
+            # its libraries lie beside it; its profiles are where it was built to look for them
+            start = f'#!/bin/sh\nLD_LIBRARY_PATH={Path(REAL).parent} exec {REAL} "$@"\n'
+            self.host.write(f"{BIN}/authselect", start, 0o755)
+        else:
+            self.host.write(f"{BIN}/authselect", f"#!{sys.executable}\n{STAND_IN.read_text()}", 0o755)
+
+
+@pytest.fixture
+def site(make_cluster: MakeCluster) -> Site:
+    return Site(make_cluster(1, bare=True)[0])
+
+
+def test_authselect_is_asked_for_its_feature_and_undo_asks_it_back(site: Site) -> None:
+    site.bring_authselect()
+    site.run("authselect select local with-mkhomedir --force")
+    before = site.picture()
+
+    check = site.run("avahi-gpu setup --check", 5)
+    done = site.run("avahi-gpu setup --yes")
+
+    assert "authselect enable-feature with-mdns4" in check
+    assert "hosts: files myhostname mdns4_minimal [NOTFOUND=return] resolve" in check  # what it comes to
+    assert "is a node" in done
+    assert site.finds_itself()
+    assert site.run("authselect current --raw") == "local with-mkhomedir with-mdns4\n"
+    assert site.run("avahi-gpu setup --yes").startswith("nothing to do\n")
+
+    site.run("avahi-gpu undo --yes")
+
+    assert changed(before, site.picture()) == []
+    assert site.run("authselect current --raw") == "local with-mkhomedir\n"
+
+    # the administrator switches it off himself: undo does not do so again
+    site.run("avahi-gpu setup --yes --only names")
+    site.run("authselect disable-feature with-mdns4")
+
+    assert "No longer in force, so not taken back: let authselect write" in site.run("avahi-gpu undo --yes")
+
+    # versions from 1.4 on write all of their files anew, and say nothing of edits in them
+    path = "/etc/authselect/system-auth"
+    site.host.write(path, site.host.read(path) + "# and a line of the administrator's\n")
+    edited = site.picture()
+
+    refused = site.run("avahi-gpu setup --yes --only names", 1)
+
+    assert "keep your edits in a profile of your own" in refused
+    assert changed(edited, site.picture()) == []
+
+
+def test_where_the_c_library_reads_no_nsswitch_conf_the_rest_is_set_up(site: Site) -> None:
+    site.host.run(["rm", "/etc/os-release"], check=True)  # a link to a file that all hosts share
+    site.host.write("/etc/os-release", "ID=alpine\n")
+    before = site.picture()
+
+    done = site.run("avahi-gpu setup --yes")
+
+    assert "names are left out: this system's C library does not read nsswitch.conf" in done
+    assert "is a node; _torch._tcp is seen on eth0" in done
+    assert NSSWITCH.removeprefix("/etc") not in changed(before, site.picture())

@@ -1,0 +1,95 @@
+"""Packages on a real Debian: nothing is half done where they cannot be had, and others may be at apt too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.machines.lab import Lab
+from tests.machines.machine import Machine
+
+pytestmark = pytest.mark.machines
+
+SETUP = ["avahi-gpu", "setup", "--yes"]
+SOURCES = "/etc/apt/sources.list"
+NSSWITCH = "/etc/nsswitch.conf"
+LOCAL = "deb [trusted=yes] file:/srv/archive ./\n"
+UNREACHED = "deb [trusted=yes] http://192.0.2.1/debian bookworm main\n"
+HOLD = """import fcntl, time
+with open("/var/lib/dpkg/lock-frontend", "w") as file:
+    fcntl.lockf(file, fcntl.LOCK_EX)
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def refused(machine: Machine) -> str:
+    """Run setup, see that it fails by apt and leaves /etc alone; return what it says."""
+    before = machine.run(["sh", "-c", "cd /etc && find . -type f | sort | xargs sha256sum"]).stdout
+    done = machine.run(SETUP, timeout=120)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert machine.run(["sh", "-c", "cd /etc && find . -type f | sort | xargs sha256sum"]).stdout == before
+    assert machine.run(["sh", "-c", "command -v avahi-daemon"]).returncode != 0
+    assert len(done.stderr.splitlines()) == 2, done.stderr  # what is, what to do
+    return done.stderr
+
+
+def resolves(machine: Machine, name: str) -> bool:
+    return machine.run(["getent", "hosts", name]).returncode == 0
+
+
+def test_packages_come_whole_or_not_at_all(make_machines: Callable[..., Lab]) -> None:
+    machine = make_machines(1)[0]
+    machine.install_avahi_gpu()
+
+    # the archive does not have them
+    machine.write(SOURCES, "")
+    assert "universe on Ubuntu" in refused(machine)
+
+    # nobody answers there
+    machine.write(SOURCES, UNREACHED)
+    machine.run(["ip", "route", "add", "unreachable", "192.0.2.0/24"], check=True)
+    assert "reaches its package archive" in refused(machine)
+
+    # dpkg was interrupted: it has left its notes of what it was doing
+    machine.write(SOURCES, LOCAL)
+    machine.run(["apt-get", "update"], check=True)
+    machine.run(
+        ["sh", "-c", "sed -n '/^Package: bash$/,/^$/p' /var/lib/dpkg/status > /var/lib/dpkg/updates/0001"],
+        check=True,
+    )
+    assert "run: dpkg --configure -a" in refused(machine)
+    machine.run(["dpkg", "--configure", "-a"], check=True)
+
+    # somebody else is at apt: he is waited for by name; and packages may not start daemons, setup may
+    machine.write("/usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n", 0o755)
+    holder = machine.follow(["python3", "-c", HOLD])
+    holder.wait_for("held")
+    setup = machine.follow(SETUP)
+    setup.wait_for("wait for python3 (process ", 60)
+    holder.end()
+
+    assert setup.wait(180) == 0, setup.output
+    assert "machine-1 is a node" in setup.output
+    assert resolves(machine, "machine-1.local")
+    setup.end()
+    # Debian's package has put its module on the hosts line: that edit is not ours, and not to be undone
+    assert b"mdns4_minimal [NOTFOUND=return]" in (machine.read(NSSWITCH) or b"")
+
+    # its removal takes it out again: names go on, and a second setup brings it back
+    machine.run(["apt-get", "purge", "--yes", "libnss-mdns"], check=True, timeout=120)
+    assert b"mdns" not in (machine.read(NSSWITCH) or b"")
+    assert resolves(machine, "localhost") and resolves(machine, "machine-1")
+    again = json.loads(machine.run([*SETUP, "--json"], check=True, timeout=180).stdout)
+    assert [c["kind"] for c in again["data"]["changes"]] == ["package"]
+    assert resolves(machine, "machine-1.local")
+
+    # where ours was the edit, the package's removal leaves undo nothing to fear
+    machine.write(NSSWITCH, "passwd: files\nhosts: files dns\n")
+    machine.run(SETUP, check=True, timeout=120)
+    assert machine.read(NSSWITCH) == b"passwd: files\nhosts: files mdns4_minimal [NOTFOUND=return] dns\n"
+    machine.run(["apt-get", "purge", "--yes", "libnss-mdns"], check=True, timeout=120)
+    machine.run(["avahi-gpu", "undo", "--yes"], check=True)
+    assert machine.read(NSSWITCH) == b"passwd: files\nhosts: files dns\n"
