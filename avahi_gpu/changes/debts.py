@@ -68,18 +68,15 @@ def not_settled(debts: Sequence[DebtRecord], facts: Facts) -> list[DebtRecord]:
 
 
 def as_findings(debts: Sequence[DebtRecord]) -> list[Finding]:
-    """Return the debts as findings, whose fix is to settle them: those of one fix together."""
-    groups: dict[tuple[str, str], list[DebtRecord]] = {}
-    for debt in debts:
-        groups.setdefault((debt.run, debt.finding), []).append(debt)
+    """Return the debts as findings, whose fix is to settle them."""
     return [
         Finding(
-            id,
+            debt.finding,
             "not-in-force",
             "host",
             "error",
-            f"what was written is not in force yet: nobody has done so far what was due: {group[-1].title}",
-            fix=Fix(group[-1].title, tuple(Change("daemon", d.title, argv=d.argv) for d in group)),
+            f"what an earlier run wrote is not in force yet: it ended before it could {debt.title}",
+            fix=Fix(debt.title, (Change("daemon", debt.title, argv=debt.argv),)),
         )
-        for (_, id), group in groups.items()
+        for debt in debts
     ]

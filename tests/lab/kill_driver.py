@@ -1,20 +1,20 @@
 """Run inside a virtual host: kill setup or undo at every call that changes something, and see what is left.
 
-``python -m tests.lab.kill_driver SCENARIO PEER FIRST STEP`` tries the points FIRST, FIRST + STEP, … and prints
-one JSON object: {"points": those there are, "tried": [numbers], "wrong": [sentences]}.
+``python -m tests.lab.kill_driver PEER STEP SCENARIO…`` tries every STEP-th point of each scenario and prints
+one JSON object: {scenario: {"points": how many there are, "tried": [numbers], "wrong": [sentences]}}.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
-import signal
 import stat
 import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,6 +39,8 @@ HAND_WRITTEN = b"""<?xml version="1.0" standalone='no'?>
 <service-group><name>by hand</name><service><type>_torch._tcp</type><port>1</port></service></service-group>
 """
 RESOLVED_WITHIN_S = 10.0
+ENOUGH = 20  # mistakes, to see what is the matter
+MS_BIND = 4096  # sys/mount.h
 Picture = dict[str, tuple[int, int, int, bytes | str]]
 
 
@@ -66,7 +68,8 @@ def mount_over() -> None:
     improve_names()
     own = Path("/run/nsswitch.conf")
     own.write_bytes(NSSWITCH.read_bytes())
-    syscalls.mount(str(own), str(NSSWITCH), "none", 4096)  # MS_BIND
+    own.chmod(0o644)
+    syscalls.mount(str(own), str(NSSWITCH), "none", MS_BIND)
 
 
 def hide_services() -> None:
@@ -89,18 +92,19 @@ class Scenario:
 
     prepare: Callable[[], None]
     undoes: bool = False
+    resolved: bool = True  # whether names resolve before setup already
     more: tuple[str, ...] = ()  # checks beside those of setup
     restarts: bool = False
     in_place: bool = False
 
 
 SCENARIOS = {
-    "mend": Scenario(mend_names),
+    "mend": Scenario(mend_names, resolved=False),
     "improve": Scenario(improve_names),
     "folder": Scenario(remove_services),
     "mount": Scenario(mount_over, in_place=True),
     "restart": Scenario(hide_services, more=("AG305",), restarts=True),
-    "undo-mend": Scenario(mend_names, undoes=True),
+    "undo-mend": Scenario(mend_names, undoes=True, resolved=False),
     "undo-improve": Scenario(improve_names, undoes=True),
     "undo-folder": Scenario(remove_services, undoes=True),
     "undo-mount": Scenario(mount_over, undoes=True, in_place=True),
@@ -108,22 +112,41 @@ SCENARIOS = {
 }
 
 
+class Clean:
+    """The machine before any scenario, and the way back to it."""
+
+    def __init__(self) -> None:
+        self.files = {path: path.read_bytes() for path in (NSSWITCH, CONF)}
+        self.facts = read_facts(SYSTEM, with_peers=False, deep=False)
+
+    def restore(self) -> None:
+        with suppress(OSError):
+            syscalls.unmount(str(NSSWITCH))
+        for path, content in self.files.items():
+            path.write_bytes(content)
+        SERVICE.parent.mkdir(exist_ok=True)
+        SERVICE.unlink(missing_ok=True)
+
+
 class Driver:
     """One scenario on this host."""
 
-    def __init__(self, scenario: Scenario, peer: str) -> None:
+    def __init__(self, scenario: Scenario, peer: str, facts: Facts) -> None:
         self.scenario = scenario
         self.peer = peer
+        self.facts = facts
         scenario.prepare()
-        self.restart()
-        self.resolved_before = self.resolves()
+        if scenario.more:
+            self.restart()
+        assert not scenario.resolved or self.resolves(), "names do not resolve before setup"
         self.base = picture()
-        self.facts = read_facts(SYSTEM, with_peers=False, deep=False)
-        assert self.set_up() == 0
+        # once in this process: what it loads and prepares, its forks need not
+        assert self.provision() == 0
         self.done = picture()
         assert self.resolves(), "setup does not make names resolve"
-        assert self.undo() == 0
+        assert self.take_back() == 0
         assert picture() == self.base
+        gc.freeze()
 
     # --- what is killed ----------------------------------------------------------------------------------
 
@@ -181,12 +204,18 @@ class Driver:
 
     def restart(self) -> None:
         """Have the daemon run with the configuration of before."""
-        subprocess.run(["avahi-daemon", "--kill"], capture_output=True)
+        subprocess.run(["avahi-daemon", "--kill"], check=False, capture_output=True)
         subprocess.run(["avahi-daemon", "--daemonize"], check=True, capture_output=True)
 
     def resolves(self) -> bool:
-        """Whether glibc finds the peer now."""
-        return subprocess.run(["getent", "hosts", self.peer], capture_output=True).returncode == 0
+        """Whether glibc finds the peer; a question that got lost on the way is asked again."""
+        deadline = time.monotonic() + RESOLVED_WITHIN_S
+        argv = ["getent", "hosts", self.peer]
+        while subprocess.run(argv, check=False, stdout=subprocess.DEVNULL).returncode != 0:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.2)
+        return True
 
     def try_point(self, point: int) -> list[str]:
         """Kill at the point, look, go on; return what is wrong."""
@@ -218,7 +247,7 @@ class Driver:
     def look(self) -> list[str]:
         """Return what is wrong with the machine just after the kill."""
         wrong = []
-        if self.resolved_before and not self.resolves():
+        if self.scenario.resolved and not self.resolves():
             wrong.append(f"{self.peer} resolved before, and does not now")
         for path in (NSSWITCH, SERVICE, CONF):
             content = path.read_bytes() if path.exists() else None
@@ -258,7 +287,7 @@ def in_a_fork(work: Callable[[], int]) -> int | None:
 
 
 def picture() -> Picture:
-    """Return kind and mode, owner, and content of everything that setup may touch, temporary files included."""
+    """Return kind and mode, owner, and content of all that setup may touch, temporary files included."""
     found: Picture = {}
     folders = (NSSWITCH.parent, CONF.parent, SERVICE.parent, Path("/var/lib/avahi-gpu"))
     single = [Path("/etc"), Path("/etc/avahi"), Path("/var/lib/avahi-gpu")]
@@ -272,27 +301,40 @@ def picture() -> Picture:
     return found
 
 
-def main(name: str, peer: str, first: int, step: int) -> None:
-    """Try the points and print what came of it."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+def try_scenario(scenario: Scenario, peer: str, facts: Facts, first: int, step: int) -> dict[str, object]:
+    """Try its points from ``first`` on and return what came of it."""
     began = time.monotonic()
-    driver = Driver(SCENARIOS[name], peer)
-    ready = time.monotonic()
-    if SCENARIOS[name].undoes:
+    driver = Driver(scenario, peer, facts)
+    if scenario.undoes:
         assert driver.set_up() == 0
-    whole = run_until(driver.take_back if SCENARIOS[name].undoes else driver.provision)
+    whole = run_until(driver.take_back if scenario.undoes else driver.provision)
     assert whole.code == 0, whole
-    if not SCENARIOS[name].undoes:
+    if not scenario.undoes:
         assert driver.undo() == 0
     tried = list(range(first, len(whole.calls) + 1, step))
     wrong: list[str] = []
     for point in tried:
         wrong += driver.try_point(point)
-        if len(wrong) > 20:
+        if len(wrong) > ENOUGH:
             break
-    spent = {"prepare_s": ready - began, "points_s": time.monotonic() - ready}
-    print(json.dumps({"points": len(whole.calls), "calls": whole.calls, "tried": tried, "wrong": wrong, **spent}))
+    return {
+        "points": len(whole.calls),
+        "calls": whole.calls,
+        "tried": tried,
+        "wrong": wrong,
+        "took_s": time.monotonic() - began,
+    }
+
+
+def main(peer: str, step: int, names: Sequence[str]) -> None:
+    """Try the scenarios and print what came of them."""
+    clean = Clean()
+    found = {}
+    for number, name in enumerate(names):
+        found[name] = try_scenario(SCENARIOS[name], peer, clean.facts, number % step + 1, step)
+        clean.restore()
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3:])

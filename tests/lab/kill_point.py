@@ -1,6 +1,6 @@
 """Kill a process just before the n-th system call by which it changes something. Linux's ptrace(2), no mock.
 
-The process is a fork of this one, so it begins with all its modules loaded: one more point costs milliseconds.
+The process is a fork of this one, so it begins with all its modules loaded: one more point costs little.
 """
 
 from __future__ import annotations
