@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import PurePosixPath
 
 import msgspec
 
+from avahi_gpu.changes import rewrites
 from avahi_gpu.changes.debts import open_debts, paid_by
 from avahi_gpu.changes.record import (
     Before,
@@ -40,6 +40,7 @@ from avahi_gpu.changes.record import (
 from avahi_gpu.errors import AvahiGpuError, ChangeFailed
 from avahi_gpu.host import packages
 from avahi_gpu.host.interruption import held
+from avahi_gpu.host.nft_rule import find_handle
 from avahi_gpu.host.system import System
 from avahi_gpu.model import HANDLE, STATE_FOLDER, Change
 
@@ -215,10 +216,8 @@ def _change_file(change: Change, system: System, run: str) -> None:
     if change.content is None:
         system.remove(change.path)
     else:
-        rewrites = msgspec.structs.replace(record, rewritten=change.content)
-        system.write(
-            change.path, change.content, change.mode, before_rewrite=lambda: _record(rewrites, system)
-        )
+        again = msgspec.structs.replace(record, rewritten=change.content)
+        system.write(change.path, change.content, change.mode, before_rewrite=lambda: _record(again, system))
 
 
 def _make_folder(folder: PurePosixPath, system: System, run: str) -> None:
@@ -241,14 +240,13 @@ def _run_command(change: Change, system: System, run: str) -> None:
         undo=change.undo,
         verify=change.verify,
         boot=boot,
+        rewrites=rewrites.look_before(change.rewrites, system),
     )
     _record(record, system)
     done = system.run(change.argv, COMMAND_S)
     if not done.ok:
         raise ChangeFailed(f"{shlex.join(change.argv)}: {done.reason}")
-    handles = re.findall(r"# handle (\d+)", done.stdout) if HANDLE in change.undo else []
-    undo = tuple(handles[-1] if handles and word == HANDLE else word for word in change.undo)
-    record = msgspec.structs.replace(record, undo=undo, done=True)
+    record = msgspec.structs.replace(record, done=True, rewrites=rewrites.look_after(record.rewrites, system))
     if change.undo:
         _record(record, system)
     if change.verify and not (seen := system.run(change.verify, COMMAND_S)).ok:
@@ -264,16 +262,23 @@ def _in_force(record: CommandRecord, system: System) -> bool:
     """Return whether what a command did is still there, as far as anybody can tell."""
     if record.boot and record.boot != boot_id(system):
         return False
+    if HANDLE in record.undo:
+        return find_handle(system, record.argv) is not None
     return not record.verify or system.run(record.verify, COMMAND_S).ok
 
 
 def _take_back(record: CommandRecord, system: System) -> None:
-    line = shlex.join(record.undo)
-    if HANDLE in record.undo:
+    handle = find_handle(system, record.argv) if HANDLE in record.undo else ""
+    if handle is None:
         raise ChangeFailed(f"nobody knows the rule of: {shlex.join(record.argv)}", "take it back by hand")
-    done = system.run(record.undo, COMMAND_S)
+    argv = [handle if word == HANDLE else word for word in record.undo]
+    files = rewrites.untouched(record.rewrites, system)
+    done = system.run(argv, COMMAND_S)
     if not done.ok:
-        raise ChangeFailed(f"could not take back: {record.title}: {done.reason}", f"do it by hand: {line}")
+        raise ChangeFailed(
+            f"could not take back: {record.title}: {done.reason}", f"do it by hand: {shlex.join(argv)}"
+        )
+    rewrites.put_back(files, system)
     _record(ReversalRecord(record.argv, run=record.run), system)
 
 

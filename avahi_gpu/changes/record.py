@@ -54,6 +54,15 @@ class FolderRecord(msgspec.Struct, frozen=True, tag="folder", tag_field="kind"):
     run: str = ""
 
 
+class Rewritten(msgspec.Struct, frozen=True):
+    """A file that a program may rewrite, as it was before. ``after`` counts once it was ``seen``."""
+
+    path: str
+    before: Before
+    after: str = ""  # as in a FileRecord
+    seen: bool = False
+
+
 class CommandRecord(msgspec.Struct, frozen=True, tag="command", tag_field="kind"):
     """A program was, or was about to be, run: undo runs ``undo``, or leaves what it did and says so.
 
@@ -70,6 +79,7 @@ class CommandRecord(msgspec.Struct, frozen=True, tag="command", tag_field="kind"
     verify: tuple[str, ...] = ()
     boot: str = ""  # the id of the boot with which it ends, '' where it lasts
     done: bool = False
+    rewrites: tuple[Rewritten, ...] = ()
 
 
 class ReversalRecord(msgspec.Struct, frozen=True, tag="reversal", tag_field="kind"):

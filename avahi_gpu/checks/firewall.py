@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from avahi_gpu.checks import openings
-from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unknown, unread
+from avahi_gpu.checks.boot_rules import describe_wall, keep_open
+from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unknown, unread, warn
 from avahi_gpu.checks.registry import check
-from avahi_gpu.model import DEFAULT_PORT, Facts, PacketFate, PacketKind
+from avahi_gpu.model import DEFAULT_PORT, Facts, Fix, PacketFate, PacketKind, Wall
 
 FIREWALL = "network.firewall"
 CONNECTIONS: tuple[PacketKind, ...] = ("tcp-in", "tcp-high-in", "tcp-out", "tcp-back")
@@ -82,8 +83,8 @@ def connections_let_in(facts: Facts) -> Outcome:
             if p in inward
             or (p.kind == "tcp-back" and (p.tool, p.table, p.chain, p.interface, p.family) in chains)
         ]
-        fix = openings.open_lan(facts, inward) if len(mended) == len(dropped) else None
-        return error(says, _reasons(dropped), fix=fix, hint="" if fix else openings.HINT_TCP)
+        fix = openings.open_walls(facts, ("jobs",)) if len(mended) == len(dropped) else None
+        return error(says, _reasons(dropped), fix=fix, hint=openings.BY_HAND if fix else openings.HINT_TCP)
     ways = [p for kind in fate.values() for p in kind]
     open_questions = [p for p in ways if p.outcome == "unknown"]
     if open_questions:
@@ -91,6 +92,108 @@ def connections_let_in(facts: Facts) -> Outcome:
     if any(p.outcome == "drop" for p in ways):
         return info("the firewall drops connections on some interfaces", _reasons(ways))
     return ok() if ways else unknown("there is no LAN interface to ask about")
+
+
+@check(
+    "AG215",
+    slug="firewall-lan",
+    area="network",
+    says="the firewall lets the LAN's machines in",
+    needs=("AG201",),
+    setup=True,
+)
+def lan_let_in(facts: Facts) -> Outcome:
+    """What jobs need of every network of the LAN, over IPv4 and IPv6, and of each machine in it.
+
+    That nothing at all comes in is an error of its own, AG204 to AG206. Only setup --firewall opens for all.
+    """
+    firewall = facts.network.firewall
+    if firewall is None:
+        return unread(facts, FIREWALL, "the firewall's rules")
+    shut = [w for w in firewall.walls if w.shut and not w.public]
+    if not facts.opens_firewall:
+        causes = {"AG204": mdns_let_in, "AG205": mdns_let_out, "AG206": connections_let_in}
+        for id, judge in causes.items():
+            if judge(facts).verdict == "error":
+                return skip(f"not asked, because of {id}: it is worse")
+        if shut:
+            says = "the firewall lets only a part of what jobs need in from the LAN"
+            return info(says, _walls(shut), hint=openings.BY_HAND)
+        return ok()
+    if not shut:
+        if firewall.unclear:
+            return unknown(f"whether the LAN's machines come in depends on {firewall.unclear[0]}")
+        return ok()
+    fix = openings.open_walls(facts)
+    hidden = [w for w in shut if not openings.can_open(firewall, w)]
+    hint = ""
+    if hidden:
+        one = hidden[0]
+        hint = (
+            f"{openings.HINT_MDNS if one.what == 'mdns' else openings.HINT_TCP}; not certain is how in the "
+        )
+        hint += f"chain {one.chain}"
+        hint += f", where {one.others} would no longer count" if one.others else ""
+    return error("the firewall keeps the LAN's machines out", _walls(shut), fix=fix, hint=hint)
+
+
+@check(
+    "AG216",
+    slug="firewall-lasts",
+    area="network",
+    says="what lets the LAN in outlasts the next boot",
+    needs=("AG201",),
+    setup=True,
+)
+def opening_lasts(facts: Facts) -> Outcome:
+    """What nft or iptables was told ends with the next boot; ufw and firewalld keep files of their own."""
+    firewall = facts.network.firewall
+    if firewall is None:
+        return unread(facts, FIREWALL, "the firewall's rules")
+    if firewall.keeper:
+        return ok(firewall.keeper)
+    opened = [w for w in firewall.walls if not w.public and (facts.opens_firewall or not w.shut)]
+    fix, unknown_walls = keep_open(firewall, opened)
+    if fix is not None:
+        hint = "" if facts.opens_firewall else openings.BY_HAND
+        fix = fix if facts.opens_firewall else None
+        return warn("what lets the LAN in ends with the next boot", _walls(opened), fix=fix, hint=hint)
+    if unknown_walls:
+        return warn(
+            "what lets the LAN in ends with the next boot: which file these rules come from is not known",
+            _walls(unknown_walls),
+            hint="put it there too; the rules are those whose comment begins with avahi-gpu",
+        )
+    return ok()
+
+
+@check(
+    "AG217",
+    slug="firewall-private-lan",
+    area="network",
+    says="the firewall is opened for private networks alone",
+    needs=("AG201",),
+    setup=True,
+)
+def lan_is_private(facts: Facts) -> Outcome:
+    """Whom a public prefix lets in nobody knows from here: such a network is opened by its owner, by hand."""
+    firewall = facts.network.firewall
+    if firewall is None:
+        return unread(facts, FIREWALL, "the firewall's rules")
+    public = [w for w in firewall.walls if w.public]
+    if not public:
+        return ok()
+    networks = list(dict.fromkeys(f"{w.network} on {w.interface}" for w in public))
+    says = f"{', '.join(networks)} is a public network, and stays shut"
+    private = [w for w in firewall.walls if not w.public and w.what == "jobs"]
+    if facts.opens_firewall and not private:
+        return error(
+            f"{', '.join(networks)} is not a private network: its firewall is not opened by this",
+            _walls(public),
+            fix=Fix("open it by hand", commands=openings.lines_by_hand(firewall, public)),
+            hint="be certain that only machines that you trust are in it",
+        )
+    return info(says, _walls(public))
 
 
 def drops_answers(facts: Facts) -> bool:
@@ -109,8 +212,8 @@ def _judge_mdns(facts: Facts, kind: PacketKind, says: str) -> Outcome:
         return ok(*answered) if answered else unread(facts, FIREWALL, "the firewall's rules")
     ways = _fates(facts, kind)
     if _all_dropped(ways):
-        fix = openings.open_mdns(facts, ways)
-        return error(says, _reasons(ways), fix=fix, hint="" if fix else openings.HINT_MDNS)
+        fix = openings.open_walls(facts, ("mdns",))
+        return error(says, _reasons(ways), fix=fix, hint=openings.BY_HAND if fix else openings.HINT_MDNS)
     open_questions = [p for p in ways if p.outcome == "unknown"]
     if open_questions and answered:
         return ok(*answered)
@@ -137,3 +240,8 @@ def _reasons(ways: list[PacketFate]) -> list[str]:
     """Return who drops what, each rule once."""
     words = {f"{p.because} ({p.interface})": None for p in ways if p.outcome == "drop"}
     return list(words)[:6]
+
+
+def _walls(walls: list[Wall]) -> list[str]:
+    """Return what keeps whom out, each once."""
+    return list(dict.fromkeys(map(describe_wall, walls)))[:6]

@@ -39,14 +39,22 @@ def command(
     verify: tuple[str, ...] = (),
     question: str = "",
     until_boot: bool = False,
+    rewrites: tuple[str, ...] = (),
 ) -> Change:
     """Return the change that runs a program; ``undo`` must take exactly that back. See ``Change``.
 
     Only what adds, and cuts nobody off: ``--yes`` answers the question too. ``HANDLE`` in ``undo`` stands
-    for the number of the rule that ``nft --echo --handle`` added.
+    for the number of the rule that ``nft`` added.
     """
     return Change(
-        "command", title, argv=argv, undo=undo, verify=verify, question=question, until_boot=until_boot
+        "command",
+        title,
+        argv=argv,
+        undo=undo,
+        verify=verify,
+        question=question,
+        until_boot=until_boot,
+        rewrites=rewrites,
     )
 
 

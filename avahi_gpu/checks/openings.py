@@ -1,174 +1,222 @@
-"""What opens the firewall, by the tool that keeps its rules: additions alone, which undo takes back."""
+"""What opens the firewall for the LAN's machines, by the tool that keeps its rules.
+
+Additions alone, each for one network on one interface, and each with what takes exactly it back.
+"""
 
 from __future__ import annotations
 
-import ipaddress
+import re
+import shlex
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from avahi_gpu.checks import fixes
-from avahi_gpu.model import HANDLE, Change, Facts, Fix, PacketFate
+from avahi_gpu.files.firewall_walls import MARK
+from avahi_gpu.model import HANDLE, LAN_GROUPS, MDNS_PORT, Change, Facts, Firewall, Fix, Wall, WallKind
 
-PORTS = (1024, 65535)  # what programs listen on that are no services of the system
-COMMENT = "avahi-gpu"
+BY_HAND = "avahi-gpu setup --firewall opens it for the LAN alone, and lastingly"
 HINT_MDNS = "let UDP port 5353 to and from 224.0.0.251 (ff02::fb over IPv6) pass"
-HINT_TCP = f"let TCP ports {PORTS[0]} to {PORTS[1]} from and to the LAN's subnet pass"
-QUESTION_MDNS = "Open the firewall for mDNS, UDP port 5353?"
-QUESTION_TCP = "Open the firewall's TCP ports from 1024 on for the LAN's subnet {lan}?"
+HINT_TCP = "let the TCP ports of jobs from and to the LAN's subnet pass: docs/security.md"
+# what ufw and firewalld rewrite when they are told of a rule
+UFW_FILES = ("/etc/ufw/user.rules", "/etc/ufw/user6.rules")
+ZONE_FILES = ("/etc/firewalld/zones/{}.xml", "/etc/firewalld/zones/{}.xml.old")
+# no name that a tool could take for something else
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,14}")
 
 
-class Place(NamedTuple):
-    """A base chain that drops, and who takes rules for it."""
+class Opening(NamedTuple):
+    """What lets one network's packets of one kind in (or out) on one interface."""
 
-    tool: str
-    family: str
-    table: str
-    chain: str
+    what: WallKind
+    way: str
+    interface: str
+    family: int
+    network: str
 
 
-def open_mdns(facts: Facts, dropped: Iterable[PacketFate]) -> Fix | None:
-    """Return the fix that lets mDNS pass, None where it is not certain how."""
-    dropped = list(dropped)
+def opening_of(wall: Wall) -> Opening:
+    """Return what opens the wall."""
+    return Opening(wall.what, wall.way, wall.interface, wall.family, wall.network)
+
+
+def open_walls(facts: Facts, what: Iterable[WallKind] = ("mdns", "jobs")) -> Fix | None:
+    """Return the fix that opens the walls of these kinds that are shut, None where it is not certain how."""
     firewall = facts.network.firewall
-    keeper = firewall.keeper if firewall else ""
-    inward = all(p.kind.endswith("-in") for p in dropped)
-    if keeper == "firewalld" and firewall is not None and inward:
-        changes = [
-            c
-            for zone in _zones(facts, dropped)
-            for c in _firewalld("mDNS", zone, "service=mdns", QUESTION_MDNS)
-        ]
-    elif keeper == "ufw":
-        way = "allow" if inward else "allow out"
-        changes = [_ufw("mDNS", way, ("5353/udp",), _by_user(dropped), QUESTION_MDNS)]
-    elif keeper:
+    if firewall is None:
         return None
-    else:
-        changes = [
-            _insert(place, "mDNS", _udp(place), QUESTION_MDNS)
-            for place in dict.fromkeys(_place(p) for p in dropped)
-        ]
-    return _fix("open the firewall for mDNS", changes)
-
-
-def open_lan(facts: Facts, dropped: Iterable[PacketFate]) -> Fix | None:
-    """Return the fix that lets connections from the LAN's subnets in, None where it is not certain how."""
-    dropped = list(dropped)
-    firewall = facts.network.firewall
-    keeper = firewall.keeper if firewall else ""
-    lans = {(p.interface, p.family): lan_of(facts, p.interface, p.family) for p in dropped}
+    kinds = tuple(what)
+    walls = [w for w in firewall.walls if w.what in kinds and w.shut and can_open(firewall, w)]
+    openings = list(dict.fromkeys(map(opening_of, walls)))
+    question = ask_about(openings, firewall)
     changes: list[Change] = []
-    for fate in dropped:
-        lan = lans[fate.interface, fate.family]
-        if lan is None:
-            return None
-        title, question = f"connections from {lan}", QUESTION_TCP.format(lan=lan)
-        ports = f"{PORTS[0]}-{PORTS[1]}"
-        if keeper == "firewalld":
-            rule = (
-                f'rich-rule=rule family="ipv{fate.family}" source address="{lan}" '
-                f'port port="{ports}" protocol="tcp" accept'
-            )
-            for zone in _zones(facts, [fate]):
-                changes += _firewalld(title, zone, rule, question)
-        elif keeper == "ufw":
-            words = ("proto", "tcp", "from", lan, "to", "any", "port", ports.replace("-", ":"))
-            changes.append(_ufw(title, "allow", words, _by_user([fate]), question))
-        else:
-            place = _place(fate)
-            changes.append(_insert(place, title, _tcp(place, fate.family, lan), question))
-    return _fix("open the firewall for the LAN", list(dict.fromkeys(changes)))
+    if firewall.keeper == "firewalld":
+        changes = _firewalld(firewall, openings, question)
+    elif firewall.keeper == "ufw":
+        before = {opening_of(w) for w in walls if _by_user(w)}
+        changes = [_ufw(firewall, one, question, before=one in before) for one in openings]
+    else:
+        changes = [_insert(firewall, wall, question) for wall in walls]
+    changes = list(dict.fromkeys(changes))
+    return Fix("open the firewall for the LAN", tuple(changes)) if changes else None
 
 
-def lan_of(facts: Facts, interface: str, family: int) -> str | None:
-    """Return the subnet of an interface: ``10.77.0.0/24``."""
-    for one in facts.interfaces:
-        for a in one.addresses:
-            if one.name == interface and a.family == family and a.scope == "global":
-                return str(ipaddress.ip_network(f"{a.ip}/{a.prefix}", strict=False))
-    return None
+def can_open(firewall: Firewall, wall: Wall) -> bool:
+    """Whether a rule of ours would open the wall, and nothing else."""
+    if wall.public or not _NAME.fullmatch(wall.interface):
+        return False
+    if firewall.keeper == "firewalld":
+        return wall.way == "in" and bool(dict(firewall.zones).get(wall.interface))
+    if firewall.keeper == "ufw":
+        return not (_by_user(wall) and wall.others)
+    return wall.by_policy or not wall.others
 
 
-def _fix(title: str, changes: list[Change]) -> Fix | None:
-    return Fix(title, tuple(changes)) if changes else None
+def lines_by_hand(firewall: Firewall, walls: Iterable[Wall]) -> tuple[str, ...]:
+    """Return command lines that would open these walls, for somebody who knows that they may be opened."""
+    walls = [w for w in walls if _NAME.fullmatch(w.interface)]
+    if firewall.keeper == "ufw":
+        changes = [_ufw(firewall, opening_of(w), "", before=False) for w in walls]
+    elif firewall.keeper == "firewalld":
+        inward = [opening_of(w) for w in walls if w.way == "in"]
+        changes = _firewalld(firewall, inward, "")
+    else:
+        changes = [_insert(firewall, w, "") for w in walls]
+    return tuple(dict.fromkeys(shlex.join(c.argv) for c in changes))
 
 
-def _place(fate: PacketFate) -> Place:
-    return Place(fate.tool, *fate.table, fate.chain)
+def ask_about(openings: Iterable[Opening], firewall: Firewall) -> str:
+    """Return the question about all of these."""
+    openings = list(openings)
+    networks = list(dict.fromkeys(f"{one.network} on {one.interface}" for one in openings))
+    ports = [f"UDP {MDNS_PORT}"] if any(one.what == "mdns" for one in openings) else []
+    ports += [f"TCP {ports_of(firewall, '-')}"] if any(one.what == "jobs" for one in openings) else []
+    return f"Open the firewall for {' and '.join(networks)} ({'; '.join(ports)})?"
 
 
-def _by_user(dropped: Iterable[PacketFate]) -> bool:
+def ports_of(firewall: Firewall, dash: str) -> str:
+    """Return the ports of jobs as tools take them: ``29400-29429,29500-29999``."""
+    return ",".join(f"{low}{dash}{high}" if low != high else str(low) for low, high in firewall.ports)
+
+
+def _by_user(wall: Wall) -> bool:
     """Whether a rule of the user's own stands in the way, and ours has to come before it."""
-    return any("ufw-user-" in p.because or "ufw6-user-" in p.because for p in dropped)
+    return "ufw-user-" in wall.because or "ufw6-user-" in wall.because
 
 
-def _zones(facts: Facts, dropped: Iterable[PacketFate]) -> list[str]:
-    firewall = facts.network.firewall
-    zones = dict(firewall.zones) if firewall else {}
-    return list(dict.fromkeys(zone for p in dropped if (zone := zones.get(p.interface, ""))))
+def _title(one: Opening) -> str:
+    what = {"mdns": "mDNS", "jobs": "connections of jobs"}[one.what]
+    return f"{what} {'from' if one.way == 'in' else 'to'} {one.network} on {one.interface}"
 
 
-# --- the tools ---------------------------------------------------------------------------------------------
+# --- firewalld and ufw -------------------------------------------------------------------------------------
 
 
-def _firewalld(what: str, zone: str, rule: str, question: str) -> list[Change]:
-    """Open now, and in firewalld's own files."""
-    changes = []
-    for when, title in (((), "now"), (("--permanent",), "for good")):
-        head = ("firewall-cmd", *when, f"--zone={zone}")
-        changes.append(
-            fixes.command(
-                f"open firewalld's zone {zone} for {what}, {title}",
-                (*head, f"--add-{rule}"),
-                undo=(*head, f"--remove-{rule}"),
-                verify=(*head, f"--query-{rule}"),
-                question=question,
-                until_boot=not when,
-            )
-        )
+def _firewalld(firewall: Firewall, openings: list[Opening], question: str) -> list[Change]:
+    """Open now, and in firewalld's own files: what is wanted of the one is wanted of the other."""
+    wanted: dict[tuple[str, str], str] = {}
+    zones = dict(firewall.zones)
+    for one in openings:
+        for rule in rich_rules(firewall, one):
+            wanted[zones[one.interface], rule] = _title(one)
+    known = {(r.zone, r.rule, r.lasting) for r in firewall.zone_rules}
+    changes: list[Change] = []
+    for (zone, rule), title in wanted.items():
+        changes += [
+            _rich(zone, rule, title, question, lasting=lasting)
+            for lasting in (True, False)
+            if (zone, rule, lasting) not in known
+        ]
     return changes
 
 
-def _ufw(what: str, way: str, words: tuple[str, ...], before: bool, question: str) -> Change:
-    rule = (*way.split(), *words, "comment", COMMENT)
-    add = ("ufw", "insert", "1", *rule) if before else ("ufw", *rule)
+def rich_rules(firewall: Firewall, one: Opening) -> list[str]:
+    """Return the rules in firewalld's language, written as it prints them."""
+    head = f'rule family="ipv{one.family}" source address="{one.network}"'
+    if one.what == "mdns":
+        return [f'{head} port port="{MDNS_PORT}" protocol="udp" accept']
+    return [f'{head} port port="{p}" protocol="tcp" accept' for p in ports_of(firewall, "-").split(",")]
+
+
+def _rich(zone: str, rule: str, title: str, question: str, *, lasting: bool) -> Change:
+    head = ("firewall-cmd", *(("--permanent",) if lasting else ()), f"--zone={zone}")
     return fixes.command(
-        f"let {what} through ufw", add, undo=("ufw", "delete", *way.split(), *words), question=question
+        f"let {title} into firewalld's zone {zone}, {'for good' if lasting else 'now'}",
+        (*head, f"--add-rich-rule={rule}"),
+        undo=(*head, f"--remove-rich-rule={rule}"),
+        verify=(*head, f"--query-rich-rule={rule}"),
+        question=question,
+        until_boot=not lasting,
+        rewrites=tuple(path.format(zone) for path in ZONE_FILES) if lasting else (),
     )
 
 
-def _insert(place: Place, what: str, rule: tuple[str, ...], question: str) -> Change:
-    """Put a rule at the head of the chain that drops: it lets through, and all others stay as they are."""
-    title = f"let {what} through {place.table} {place.chain}"
-    if place.tool == "nft":
+def _ufw(firewall: Firewall, one: Opening, question: str, *, before: bool) -> Change:
+    words: tuple[str, ...] = ("allow", one.way, "on", one.interface)
+    protocol, ports = ("udp", str(MDNS_PORT)) if one.what == "mdns" else ("tcp", ports_of(firewall, ":"))
+    other = LAN_GROUPS[one.family] if one.what == "mdns" else one.network
+    if one.way == "in":
+        words += ("proto", protocol, "from", one.network, "to", "any", "port", ports)
+    else:
+        words += ("proto", protocol, "to", other, "port", ports)
+    return fixes.command(
+        f"let {_title(one)} through ufw",
+        ("ufw", *(("prepend",) if before else ()), *words, "comment", MARK),
+        undo=("ufw", "delete", *words),
+        question=question,
+        rewrites=UFW_FILES,
+    )
+
+
+# --- nft and iptables --------------------------------------------------------------------------------------
+
+
+def _insert(firewall: Firewall, wall: Wall, question: str) -> Change:
+    """Put a rule into the chain that drops: at its end where its policy does, else at its head."""
+    title = f"let {_title(opening_of(wall))} through {' '.join((*wall.table, wall.chain))}"
+    if wall.tool == "nft":
+        place = (*wall.table, wall.chain)
         return fixes.command(
             title,
-            ("nft", "--echo", "--handle", "insert", "rule", *place[1:], *rule),
-            undo=("nft", "delete", "rule", *place[1:], "handle", HANDLE),
+            ("nft", "add" if wall.by_policy else "insert", "rule", *place, *nft_words(firewall, wall)),
+            undo=("nft", "delete", "rule", *place, "handle", HANDLE),
             question=question,
-            until_boot=True,
         )
-    head = (place.tool, "--wait", "--table", place.table)
+    head = (wall.tool, "--wait", "--table", wall.table[1])
+    words = (wall.chain, *iptables_words(firewall, wall))
     return fixes.command(
         title,
-        (*head, "--insert", place.chain, *rule),
-        undo=(*head, "--delete", place.chain, *rule),
-        verify=(*head, "--check", place.chain, *rule),
+        (*head, "--append" if wall.by_policy else "--insert", *words),
+        undo=(*head, "--delete", *words),
+        verify=(*head, "--check", *words),
         question=question,
-        until_boot=True,
     )
 
 
-def _udp(place: Place) -> tuple[str, ...]:
-    if place.tool == "nft":
-        return ("udp", "dport", "5353", "accept", "comment", f'"{COMMENT}"')
-    return ("-p", "udp", "--dport", "5353", "-m", "comment", "--comment", COMMENT, "-j", "ACCEPT")
+def comment_of(wall: Wall) -> str:
+    """Return what marks a rule as ours, and names it among ours."""
+    return f"{MARK}: {_title(opening_of(wall))}"
 
 
-def _tcp(place: Place, family: int, lan: str) -> tuple[str, ...]:
-    low, high = PORTS
-    if place.tool == "nft":
-        name = "ip" if family == 4 else "ip6"
-        return (name, "saddr", lan, "tcp", "dport", f"{low}-{high}", "accept", "comment", f'"{COMMENT}"')
-    ports = f"{low}:{high}"
-    return ("-s", lan, "-p", "tcp", "--dport", ports, "-m", "comment", "--comment", COMMENT, "-j", "ACCEPT")
+def nft_words(firewall: Firewall, wall: Wall) -> tuple[str, ...]:
+    """Return the rule in nft's words."""
+    ip = "ip" if wall.family == 4 else "ip6"
+    side, card = ("saddr", "iifname") if wall.way == "in" else ("daddr", "oifname")
+    other = LAN_GROUPS[wall.family] if wall.what == "mdns" and wall.way == "out" else wall.network
+    if wall.what == "mdns":
+        ports: tuple[str, ...] = ("udp", "dport", str(MDNS_PORT))
+    else:
+        ports = ("tcp", "dport", "{", *ports_of(firewall, "-").replace(",", ", ").split(), "}")
+    comment = f'"{comment_of(wall)}"'
+    return (card, f'"{wall.interface}"', ip, side, other, *ports, "accept", "comment", comment)
+
+
+def iptables_words(firewall: Firewall, wall: Wall) -> tuple[str, ...]:
+    """Return the rule in the words of iptables."""
+    side, card = ("-s", "-i") if wall.way == "in" else ("-d", "-o")
+    other = LAN_GROUPS[wall.family] if wall.what == "mdns" and wall.way == "out" else wall.network
+    if wall.what == "mdns":
+        ports = ("-p", "udp", "-m", "udp", "--dport", str(MDNS_PORT))
+    else:
+        ports = ("-p", "tcp", "-m", "multiport", "--dports", ports_of(firewall, ":"))
+    comment = ("-m", "comment", "--comment", comment_of(wall))
+    return (side, other, card, wall.interface, *ports, *comment, "-j", "ACCEPT")

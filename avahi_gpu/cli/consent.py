@@ -72,4 +72,7 @@ def ask_for(
 
 
 def _ask_own_questions(changes: Sequence[Change], *, yes: bool) -> list[Change]:
-    return [c for c in changes if yes or not c.question or consent(printable(c.question, 1000))]
+    # several changes may be one thing to people: what is asked in the same words is asked once
+    questions = dict.fromkeys(c.question for c in changes if c.question and not yes)
+    answers = {question: consent(printable(question, 1000)) for question in questions}
+    return [c for c in changes if answers.get(c.question, True)]

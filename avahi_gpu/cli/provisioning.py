@@ -42,9 +42,11 @@ PROOF = {"service": "AG504", "names": "AG105"}
 # what may be untrue for a moment after a change, and is worth waiting for
 PASSING = frozenset({*PROOF.values(), "AG203", "AG304"})
 # nothing is touched while one of these is an error that we cannot mend
-BLOCKING = ("AG100", "AG101", "AG102", "AG301", "AG302")
+BLOCKING = ("AG100", "AG101", "AG102", "AG217", "AG301", "AG302")
 # and not while nsswitch.conf cannot be read: what nobody sees nobody has set up
 UNREADABLE = frozenset({"AG101"})
+# what is told of the firewall at the end, where it is no error
+TOLD = ("AG206", "AG215", "AG216", "AG217")
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Order:
     cluster: str | None
     areas: frozenset[str]  # none: all
     root: str | None = None  # of an image; None: this machine
+    firewall: bool = False
 
     @property
     def out(self) -> Console:
@@ -88,7 +91,13 @@ def set_up(system: System, order: Order) -> Result:
         if isinstance(system, Image):
             return read_image(system, order.cluster)
         return read_facts(
-            system, python=order.python, cluster=order.cluster, with_peers=False, known=known, deep=False
+            system,
+            python=order.python,
+            cluster=order.cluster,
+            opens_firewall=order.firewall,
+            with_peers=False,
+            known=known,
+            deep=False,
         )
 
     def judge(facts: Facts) -> list[Finding]:
@@ -192,6 +201,7 @@ def _report(order: Order, made: Sequence[Change], facts: Facts, wrong: Sequence[
     if not errors:
         order.out.print("done" if order.areas else _describe_node(facts))
         order.tell_notes(facts)
+        _tell_firewall(order, facts)
         if any(c.kind == "file" for c in made):
             order.out.print(f"{describe_undo(order.root)} puts every file back.")
     return Result(
@@ -227,6 +237,16 @@ def _demand_usable_key(system: System) -> str:
     if found is None or not owner:
         return ""
     return f"The cluster key {found.path} belongs to {owner}: jobs of other users cannot use it."
+
+
+def _tell_firewall(order: Order, facts: Facts) -> None:
+    """Say what the firewall keeps out, or lets in for a while only; without --firewall it is not opened."""
+    if facts.image is not None or (order.areas and "network" not in order.areas):
+        return
+    for finding in run_checks(facts, TOLD):
+        if finding.id in TOLD and finding.verdict in ("info", "warn", "error"):
+            hint = finding.hint if order.firewall else "avahi-gpu setup --firewall opens it for the LAN"
+            order.out.print(printable(f"{finding.says} ({finding.id}); {hint}".removesuffix("; "), 1000))
 
 
 def _demand_sound(facts: Facts, judge: Judge) -> None:

@@ -27,7 +27,7 @@ def command(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", metavar="AREA", help="names, host or service; repeatable."),
+        typer.Option("--only", metavar="AREA", help="names, network, host or service; repeatable."),
     ] = None,
     cluster: Annotated[
         str | None, typer.Option(metavar="NAME", help="Cluster that this node belongs to.")
@@ -35,6 +35,10 @@ def command(
     python: Annotated[
         str | None, typer.Option(metavar="PATH", help="The Python whose torch this node trains with.")
     ] = None,
+    firewall: Annotated[
+        bool,
+        typer.Option("--firewall", help="Open the firewall for the LAN, and for it alone."),
+    ] = False,
     root: Annotated[
         str | None,
         typer.Option(metavar="DIR", help="Set up an image, the root file system under DIR."),
@@ -64,6 +68,11 @@ def command(
         from avahi_gpu.launch.command import check_cluster
 
         system = open_system(root)
+        if firewall and (isinstance(system, Image) or (only and "network" not in only)):
+            raise Misuse(
+                "--firewall opens that of the machine that runs, and is of the area network",
+                "leave --root out, and with --only add --only network",
+            )
         if python is not None and isinstance(system, Image):
             raise Misuse(
                 "--python is of the machine that runs, and nothing runs in an image",
@@ -77,7 +86,7 @@ def command(
                 raise Misuse("--show-config only shows", "leave --check, --diff, --yes and --only out")
             show_settings(system, cluster, python, as_json=as_json)
         place = str(system.root) if isinstance(system, Image) else None
-        order = Order(check, diff, yes, as_json, python, cluster, setup_areas(only or []), place)
+        order = Order(check, diff, yes, as_json, python, cluster, setup_areas(only or []), place, firewall)
         finish(set_up(system, order), as_json=as_json, show=lambda _: None)
 
 

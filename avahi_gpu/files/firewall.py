@@ -95,12 +95,13 @@ class Choice:
 
 @dataclass(frozen=True)
 class Rule:
-    """All tests true: the action. ``text`` names it for people."""
+    """All tests true: the action. ``text`` names it for people, ``comment`` is what its maker wrote to it."""
 
     tests: tuple[Test | Choice, ...]
     action: Action
     target: str = ""  # of jump and goto
     text: str = ""
+    comment: str = ""
 
 
 @dataclass(frozen=True)
@@ -136,8 +137,31 @@ class Fate:
     chain: Chain | None = None  # the base chain that drops it
 
 
+Ends = dict[str, str]  # accept, drop, fall (the end is reached), open (not understood) -> which rule
+
+
+@dataclass(frozen=True)
+class Stop:
+    """One base chain on a packet's way. ``ends``: accept, drop, and open where that is not certain."""
+
+    table: Table
+    chain: Chain
+    ends: Ends
+
+
 def follow(tables: Iterable[Table], packet: Packet) -> Fate:
     """Return what the rules do with the packet: every base chain on its way must let it through."""
+    open_question = ""
+    for stop in stops_of(tables, packet):
+        if "accept" not in stop.ends:
+            return Fate("drop", stop.ends["drop"], stop.table, stop.chain)
+        if "drop" in stop.ends:
+            open_question = open_question or stop.ends.get("open") or stop.ends["drop"]
+    return Fate("unknown", open_question) if open_question else Fate("pass")
+
+
+def stops_of(tables: Iterable[Table], packet: Packet) -> list[Stop]:
+    """Return the base chains on the packet's way in their order, each with what it may do with the packet."""
     way = [
         (HOOKS[packet.way].index(chain.hook), chain.priority, table, chain)
         for table in tables
@@ -147,14 +171,7 @@ def follow(tables: Iterable[Table], packet: Packet) -> Fate:
     ]
     way.sort(key=lambda stop: stop[:2])
     marked = any(_Walk(table, packet, marked=True).meets_mark(chain) for _, _, table, chain in way)
-    open_question = ""
-    for _, _, table, chain in way:
-        ends = _Walk(table, packet, marked).through(chain)
-        if "accept" not in ends:
-            return Fate("drop", ends["drop"], table, chain)
-        if "drop" in ends:
-            open_question = open_question or ends.get("open") or ends["drop"]
-    return Fate("unknown", open_question) if open_question else Fate("pass")
+    return [Stop(table, chain, _Walk(table, packet, marked).through(chain)) for _, _, table, chain in way]
 
 
 def tests_true(tests: Iterable[Test | Choice], packet: Packet, *, marked: bool = False) -> bool | None:
@@ -176,8 +193,6 @@ def address_interval(text: str) -> Interval:
 
 # --- one base chain ----------------------------------------------------------------------------------------
 
-Ends = dict[str, str]  # accept, drop, fall (the end is reached), open (not understood) -> which rule
-
 
 class _Walk:
     """One packet's way through the chains of a table; each chain is walked once, however often jumped to."""
@@ -193,7 +208,7 @@ class _Walk:
         """Return the possible ends: accept, drop, and open beside both where a rule is not understood."""
         ends = dict(self._walk(base, 0))
         if ends.pop("fall", None) is not None:
-            reason = f"{describe(self._table, base)}: policy {base.policy}"
+            reason = policy_words(self._table, base)
             ends.setdefault(base.policy, reason)
         return ends
 
@@ -250,6 +265,11 @@ class _Walk:
         for end in ("open", "accept", "drop"):
             ends.setdefault(end, here)
         return sure
+
+
+def policy_words(table: Table, base: Chain) -> str:
+    """Return the reason where no rule decides: ``inet filter input: policy drop``."""
+    return f"{describe(table, base)}: policy {base.policy}"
 
 
 def describe(table: Table, chain: Chain) -> str:

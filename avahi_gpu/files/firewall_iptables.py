@@ -99,7 +99,8 @@ def read_rule(words: list[str]) -> Rule:
         tests, action, target = _read(words)
     except (IndexError, ValueError):
         return Rule((Test(UNKNOWN),), "unknown", text=text)
-    return Rule(tuple(tests), action, target, text)
+    comments = [words[at + 1] for at, word in enumerate(words[:-1]) if word == "--comment"]
+    return Rule(tuple(tests), action, target, text, comments[0] if comments else "")
 
 
 def _read(words: list[str]) -> tuple[list[Test | Choice], Action, str]:

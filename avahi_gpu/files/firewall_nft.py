@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from avahi_gpu.errors import MalformedInput
@@ -90,7 +91,10 @@ def _note(
         one = item["rule"]
         reader = _Reader(one["family"], one["table"], sets)
         key = (one["family"], one["table"], one["chain"])
-        rules.setdefault(key, []).extend(reader.read(one.get("expr", []), str(one.get("comment", ""))))
+        comment = str(one.get("comment", ""))
+        rules.setdefault(key, []).extend(
+            replace(rule, comment=comment) for rule in reader.read(one.get("expr", []), comment)
+        )
 
 
 def _with_rules(chain: Chain, rules: list[Rule]) -> Chain:

@@ -57,6 +57,7 @@ def read_facts(
     *,
     python: str | None = None,
     cluster: str | None = None,
+    opens_firewall: bool = False,
     with_peers: bool = True,
     wanted_peers: tuple[str, ...] = (),
     known: Facts | None = None,
@@ -68,9 +69,9 @@ def read_facts(
 
     ``python``: the option that names the environment whose torch counts. ``cluster``: the option that names
     what to publish. None takes that of the settings, for the cluster else of the present service file.
-    ``known``: facts read before, whose GPUs and versions are taken over. ``deep``: with all probers, not
-    setup's alone. ``meanwhile``: what the caller has to load, done while answers are awaited. ``pending``
-    holds the names of what is awaited.
+    ``opens_firewall``: that the user wants it opened. ``known``: facts read before, whose GPUs and versions
+    are taken over. ``deep``: with all probers, not setup's alone. ``meanwhile``: what the caller has to load,
+    done while answers are awaited. ``pending`` holds the names of what is awaited.
     Raises MalformedConfiguration where our own configuration is wrong, Misuse where ``python`` is none.
     """
     return asyncio.run(
@@ -78,6 +79,7 @@ def read_facts(
             system,
             python=python,
             cluster=cluster,
+            opens_firewall=opens_firewall,
             with_peers=with_peers,
             wanted_peers=wanted_peers,
             known=known,
@@ -93,6 +95,7 @@ async def gather_facts(
     *,
     python: str | None = None,
     cluster: str | None = None,
+    opens_firewall: bool = False,
     with_peers: bool = True,
     wanted_peers: tuple[str, ...] = (),
     known: Facts | None = None,
@@ -187,6 +190,7 @@ async def gather_facts(
         wanted_peers=wanted_peers,
         glibc=machine.glibc,
         node_id=node.make_node_id(machine.id, hostname),
+        opens_firewall=opens_firewall,
         names=NameFacts(**readings.values.get("names", {})),
         network=NetworkFacts(**readings.values.get("network", {})),
         avahi=avahi,

@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from avahi_gpu.errors import AvahiGpuError
 from avahi_gpu.files import firewall_iptables, firewall_nft
 from avahi_gpu.files.firewall import Fate, Interval, Packet, Table, address_interval, follow
+from avahi_gpu.files.firewall_walls import find_walls, job_ports, settle
 from avahi_gpu.host.aside import aside
+from avahi_gpu.host.configuration import read_settings
+from avahi_gpu.host.firewall_boot import read_boot_rules
 from avahi_gpu.host.hearing import read_neighbours
-from avahi_gpu.host.mdns_sockets import MDNS_PORT
 from avahi_gpu.host.net import lan_interfaces
 from avahi_gpu.host.system import System
-from avahi_gpu.model import DEFAULT_PORT, Firewall, Interface, PacketFate, PacketKind
+from avahi_gpu.model import (
+    DEFAULT_PORT,
+    LAN_GROUPS,
+    MDNS_PORT,
+    Firewall,
+    Interface,
+    PacketFate,
+    PacketKind,
+    ZoneRule,
+)
 
 if TYPE_CHECKING:
     from avahi_gpu.host.probers import Ground
 
 LIST_S = 5.0  # ten thousand rules take half a second to print
 ASK_S = 3.0  # firewall-cmd is a Python program that asks a daemon
+READ_S = LIST_S + 4.0  # with firewalld it is asked four times, each in half a second
 RULES_MAX = 16 << 20  # characters; a cluster of containers has some megabytes
 PORT_RANGE = "/proc/sys/net/ipv4/ip_local_port_range"
 HIGH_PORTS: Interval = (32768, 60999)  # the kernel's default
-GROUPS = {4: "224.0.0.251", 6: "ff02::fb"}  # RFC 6762 section 3
 LINK_LOCAL = "fe80::/64"
 _ZONE = re.compile(r"[A-Za-z0-9_-]{1,32}")
 
@@ -36,11 +47,13 @@ class Unreadable(AvahiGpuError):
 
 async def read(ground: Ground) -> Firewall:
     """Return what becomes of packets on each LAN interface. Raises Unreadable, MalformedInput."""
-    return await aside(read_firewall, ground.system, ground.interfaces)
+    return await aside(read_firewall, ground.system, ground.interfaces, ground.environment)
 
 
-def read_firewall(system: System, interfaces: Iterable[Interface]) -> Firewall:
-    """Do what ``read`` says, blocking."""
+def read_firewall(
+    system: System, interfaces: Iterable[Interface], environ: Mapping[str, str] = MappingProxyType({})
+) -> Firewall:
+    """Do what ``read`` says, blocking. ``environ``: variables that count as settings."""
     if not system.is_root:
         raise Unreadable("only root can read them")
     tables = read_tables(system)
@@ -49,10 +62,38 @@ def read_firewall(system: System, interfaces: Iterable[Interface]) -> Firewall:
     neighbours = read_neighbours(system)
     fates = tuple(p for i in lan for p in fates_of(tables, i, high, neighbours))
     keeper = keeper_of(tables)
+    port, chosen = _read_settings(system, environ)
+    ports = job_ports(high, port)
+    # what joins virtual machines and containers is no LAN, whatever its addresses
+    cards = [i for i in lan if i.link in ("wired", "wireless") and (not chosen or i.name in chosen)]
+    walls, unclear = find_walls(tables, cards, ports)
+    if keeper == "ufw" and not any("ufw6-before-input" in t.chains for t in tables):
+        walls = [
+            w for w in walls if w.family == 4
+        ]  # ufw is told to leave IPv6 alone, and refuses rules for it
     zones: tuple[tuple[str, str], ...] = ()
-    if keeper == "firewalld" and any(p.outcome == "drop" for p in fates):
+    if keeper == "firewalld":
         zones = tuple((i.name, _zone(system, i.name)) for i in lan)
-    return Firewall(fates, keeper, zones, high)
+    return Firewall(
+        fates,
+        keeper,
+        zones,
+        high,
+        tuple(walls),
+        tuple(unclear),
+        ports,
+        read_boot_rules(system) if walls and not keeper else (),
+        _zone_rules(system, zones),
+    )
+
+
+def _read_settings(system: System, environ: Mapping[str, str]) -> tuple[int, tuple[str, ...]]:
+    """Return the port that is published, and the interfaces that count, () for all."""
+    try:
+        config = read_settings(system, environ).config
+    except AvahiGpuError:  # which is told elsewhere
+        return DEFAULT_PORT, ()
+    return config.port, config.interfaces
 
 
 def read_tables(system: System) -> list[Table]:
@@ -113,6 +154,18 @@ def _zone(system: System, interface: str) -> str:
     return ""
 
 
+def _zone_rules(system: System, zones: Iterable[tuple[str, str]]) -> tuple[ZoneRule, ...]:
+    """Return the rich rules of the zones, those in force and those in firewalld's files."""
+    found: list[ZoneRule] = []
+    for zone in sorted({zone for _, zone in zones if zone}):
+        for lasting in (False, True):
+            when = ["--permanent"] if lasting else []
+            done = system.run(["firewall-cmd", *when, f"--zone={zone}", "--list-rich-rules"], ASK_S)
+            lines = done.stdout.splitlines() if done.ok else []
+            found += [ZoneRule(zone, lasting, line.strip()) for line in lines]
+    return tuple(found)
+
+
 def parse_port_range(text: str) -> Interval:
     """Return the ports of ip_local_port_range (ip(7)): what the kernel gives to those who name none."""
     words = text.split()
@@ -148,7 +201,7 @@ def fates_of(
     for packet_kind, packet in packets_of(interface, high):
         fate = follow(tables, packet)
         if fate.outcome == "unknown" and packet.way == "in":
-            fate = _of_neighbours(tables, packet, neighbours) or fate
+            fate = _of_neighbours(tables, packet, neighbours) or settle(tables, packet) or fate
         table, chain = fate.table, fate.chain
         found.append(
             PacketFate(
@@ -169,8 +222,7 @@ def _of_neighbours(tables: Sequence[Table], packet: Packet, neighbours: Sequence
     """Return what becomes of the packet from each of the neighbours, None where that differs."""
     known = [address_interval(a) for a in neighbours if (":" in a) == (packet.family == 6)]
     low, high = packet.source
-    fates = [follow(tables, replace(packet, source=a)) for a in known if low <= a[0] <= high]
-    return fates[0] if len({f.outcome for f in fates}) == 1 else None
+    return settle(tables, packet, [a for a in known if low <= a[0] <= high])
 
 
 def packets_of(interface: Interface, high: Interval) -> list[tuple[PacketKind, Packet]]:
@@ -181,7 +233,7 @@ def packets_of(interface: Interface, high: Interval) -> list[tuple[PacketKind, P
         return []
     me = address_interval(own.ip)
     lan = address_interval(f"{own.ip}/{own.prefix}")
-    group = address_interval(GROUPS[family])
+    group = address_interval(LAN_GROUPS[family])
     # over IPv6 neighbours ask and answer from link-local addresses
     around = lan if family == 4 else address_interval(LINK_LOCAL)
     mdns, torch = (MDNS_PORT, MDNS_PORT), (DEFAULT_PORT, DEFAULT_PORT)

@@ -104,7 +104,7 @@ PROBERS: dict[str, Prober] = {
     "names.reverse": Prober(nss_modules.read_reverse, nss_modules.OWN_NAME_PROBER_S),
     "names.traces": Prober(tracing.read, tracing.PROBER_S),
     "names.own_by_module": Prober(nss_modules.read_own, nss_modules.OWN_NAME_PROBER_S),
-    "network.firewall": Prober(firewall.read, firewall.LIST_S + 1.0),
+    "network.firewall": Prober(firewall.read, firewall.READ_S, setup=True),
     "network.hearing": Prober(hearing.read, hearing.WITHIN_S),
     "network.kernel": Prober(kernel_net.read, FILES_S),
     "network.loopback": Prober(loopback.read, loopback.WITHIN_S),

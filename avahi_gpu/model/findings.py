@@ -9,7 +9,7 @@ Verdict = Literal["ok", "info", "warn", "error", "skip", "unknown"]
 Area = Literal["names", "network", "host", "gpu", "service", "cluster"]
 ChangeKind = Literal["package", "file", "command", "daemon"]
 
-# in ``Change.undo``: the number that ``nft --echo --handle`` prints for the rule that was added
+# in ``Change.undo``: the number that nft has given to the rule with the comment of ``Change.argv``
 HANDLE = "{handle}"
 
 
@@ -22,6 +22,9 @@ class Change:
     changes what no file holds (a rule of the firewall, a host name), and ``undo`` takes exactly that back; ()
     where there is nothing to take back. ``verify`` ends with 0 only while the change is in force: it is asked
     after ``argv``, and before ``undo``, which is not run for what is gone already.
+
+    ``rewrites``: files that the program writes anew, and that undo brings back to the byte, as long as nobody
+    else has written them since.
 
     ``question`` is asked on its own, after the consent to all changes. It is for what touches the firewall or
     the network. ``--yes`` answers it too, so only what adds and cuts nobody off may be a change at all;
@@ -39,6 +42,7 @@ class Change:
     verify: tuple[str, ...] = ()
     until_boot: bool = False  # command: what it does ends with the next boot, and undo with it
     question: str = ""
+    rewrites: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

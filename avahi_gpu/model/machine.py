@@ -122,4 +122,5 @@ class Facts:
     image: ImageFacts | None = None  # these are the facts of an image, and nothing but files could be asked
     cards: tuple[str, ...] = ()  # ``interfaces`` of the settings: those that count; none: all
     cards_source: str = ""  # who says so: a variable, or the line of config.toml
+    opens_firewall: bool = False  # the user wants it opened for the LAN: setup --firewall
     view: ClusterView | None = None  # of all nodes; None: they were not asked, doctor --cluster does

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass
 from typing import Literal
+
+from avahi_gpu.model.machine_file import FileState
+
+MDNS_PORT = 5353
+NFT_FILE = "/etc/avahi-gpu/firewall.nft"  # rules of ours, for the file that nftables.service loads
+LAN_GROUPS = {4: "224.0.0.251", 6: "ff02::fb"}  # RFC 6762 section 3
+LINK_LOCAL = "fe80::/10"
+PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")  # RFC 1918, RFC 4193
 
 PacketKind = Literal[
     "mdns-in",  # from a neighbour to the mDNS group
@@ -34,6 +43,63 @@ class PacketFate:
     chain: str = ""
 
 
+WallKind = Literal["mdns", "jobs"]
+
+
+@dataclass(frozen=True)
+class Wall:
+    """A base chain that keeps the machines of one network out, or this one in.
+
+    ``by_policy``: nothing but its policy does, so a rule at its end helps. ``others``: a rule that drops
+    some of the machines only; it would count no more behind one that lets the network in.
+    """
+
+    what: WallKind
+    way: Literal["in", "out"]
+    interface: str
+    family: Literal[4, 6]
+    network: str  # 10.77.0.0/24
+    because: str
+    tool: str
+    table: tuple[str, str]
+    chain: str
+    by_policy: bool = False
+    others: str = ""
+    shut: bool = True  # now; False: a rule of ours opens it
+
+    @property
+    def public(self) -> bool:
+        """Whether the network is neither private nor of this link alone."""
+        return self.network != LINK_LOCAL and not is_private(self.network)
+
+
+def is_private(network: str) -> bool:
+    """Whether a network is one of those that nobody routes through the Internet."""
+    one = ipaddress.ip_network(network, strict=False)
+    return any(
+        isinstance(one, type(whole := ipaddress.ip_network(text))) and one.subnet_of(whole)  # type: ignore[arg-type]
+        for text in PRIVATE
+    )
+
+
+@dataclass(frozen=True)
+class BootRules:
+    """A file that a service of the system loads rules from at boot. ``ours``: what it may include of ours."""
+
+    kind: Literal["nft", "iptables", "ip6tables"]
+    file: FileState
+    ours: FileState | None = None
+
+
+@dataclass(frozen=True)
+class ZoneRule:
+    """A rich rule of one of firewalld's zones."""
+
+    zone: str
+    lasting: bool  # in its own files; else in force now
+    rule: str
+
+
 @dataclass(frozen=True)
 class Firewall:
     """The firewall of this machine, as it treats the LAN."""
@@ -42,6 +108,11 @@ class Firewall:
     keeper: Literal["", "firewalld", "ufw"] = ""  # who writes the rules
     zones: tuple[tuple[str, str], ...] = ()  # firewalld: interface and its zone
     high_ports: tuple[int, int] = (32768, 60999)  # net.ipv4.ip_local_port_range
+    walls: tuple[Wall, ...] = ()  # without our own rules
+    unclear: tuple[str, ...] = ()  # rules that may drop the LAN's packets, and that nobody understands
+    ports: tuple[tuple[int, int], ...] = ()  # TCP ports of jobs
+    boot: tuple[BootRules, ...] = ()
+    zone_rules: tuple[ZoneRule, ...] = ()  # rich rules of the zones in ``zones``
 
 
 @dataclass(frozen=True)

@@ -155,26 +155,48 @@ def test_a_command_without_undo_stays_and_is_told(system: System) -> None:
     assert not undo(system).restored
 
 
-def test_the_number_of_a_rule_is_known_once_it_is_made(system: System, tmp_path: Path) -> None:
-    add = Change(
-        "command",
-        "add a rule",
-        argv=shell("echo 'add rule x y accept # handle 7'; echo '# new generation 4 by process 9'"),
-        undo=(*shell(f'echo "$1" > {tmp_path}/handle'), "sh", HANDLE),
-    )
-
-    journal.apply([add], system)
-    undo(system)
-
-    assert (tmp_path / "handle").read_text() == "7\n"
-
-
-def test_a_rule_whose_number_nobody_told_is_not_guessed(system: System) -> None:
+def test_a_rule_of_which_nobody_knows_the_number_is_left_alone(system: System) -> None:
     add = Change("command", "add a rule", argv=("true",), undo=("false", HANDLE))
 
     journal.apply([add], system)
+    undone = undo(system)
 
-    assert "by hand" in undo(system).failed[0].hint
+    assert ([r.title for r in undone.gone], undone.failed) == (["add a rule"], ())
+
+
+def rewriting(system: System, name: str) -> Change:
+    """Return what a firewall's tool does: it adds a line, sorts the whole file, and keeps the old one."""
+    file = f"{system.root}/etc/x"
+    return Change(
+        "command",
+        f"add {name}",
+        argv=shell(f"cp {file} {file}.old; echo {name} >> {file}; sort -o {file} {file}"),
+        undo=shell(f"cp {file} {file}.old; sed -i /{name}/d {file}"),
+        rewrites=("/etc/x", "/etc/x.old"),
+    )
+
+
+def test_files_that_a_program_rewrites_come_back_to_the_byte(system: System) -> None:
+    file = system.root / "etc/x"
+    file.write_bytes(b"z\nb\n")
+    file.chmod(0o640)
+
+    journal.apply([rewriting(system, "k"), rewriting(system, "a")], system)
+    assert file.read_bytes() == b"a\nb\nk\nz\n"
+    undo(system)
+
+    assert file.read_bytes() == b"z\nb\n" and file.stat().st_mode & 0o777 == 0o640
+    assert not (system.root / "etc/x.old").exists()
+
+
+def test_what_others_wrote_into_them_since_stays(system: System) -> None:
+    file = system.root / "etc/x"
+
+    journal.apply([rewriting(system, "k")], system)
+    file.write_bytes(file.read_bytes() + b"mine\n")
+    undo(system)
+
+    assert file.read_bytes() == b"old\nmine\n"
 
 
 def test_the_same_command_twice_is_taken_back_twice(system: System) -> None:
