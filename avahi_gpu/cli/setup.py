@@ -98,9 +98,9 @@ def show_settings(system: System, cluster: str | None, python: str | None, *, as
     from avahi_gpu.host.configuration import read_settings
     from avahi_gpu.render.settings import settings_data, show_lines
 
-    settings = read_settings(
-        system, os.environ, {"cluster": ("--cluster", cluster), "python": ("--python", python)}
-    )
+    environ = os.environ if system.is_whole else {}  # variables are of the machine that runs, not of an image
+    flags = {"cluster": ("--cluster", cluster), "python": ("--python", python)}
+    settings = read_settings(system, environ, flags)
     result = Result("setup", {"config": settings_data(settings), "path": PATH})
     lines = show_lines(settings, PATH, is_there=system.exists(PATH))
     finish(result, as_json=as_json, show=lambda _: typer.echo("\n".join(lines)))
