@@ -1,20 +1,12 @@
 """Real and made-up nsswitch.conf files under real glibc: our judgement is what it does, our repair works.
 
-Each file is tried in two worlds, with a name server that has a forged address for everything. *bare*: no
-module of another program is there. *full*: all of them are, and say NOTFOUND; ``resolve`` forges as well. A
-line asks mDNS first exactly if a peer is found in both.
+``nsswitch_oracle`` tells how it is asked.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,105 +14,18 @@ import pytest
 from avahi_gpu.files.nsswitch import decode, encode, judge, parse, repair
 from tests.contract.corpus import load
 from tests.contract.test_corpus_nsswitch import machine_of, wanted
-from tests.lab.cluster import Cluster, cluster
+from tests.lab.nsswitch_oracle import Oracle, consult
 from tests.lab.nsswitch_variants import make_variants
 
-NSSWITCH = "/etc/nsswitch.conf"
 CASES = load("nsswitch.jsonl")
 SEED = int(os.environ.get("FUZZ_SEED", "2033"))
 VARIANTS = int(os.environ.get("FUZZ_NSSWITCH", "150"))
-SOURCE = Path(__file__).with_name("foreign_module.c")
-NAME_SERVER = Path(__file__).with_name("name_server.py")
-AT_ONCE = 200  # files for one run in the host: a second or two
-FOREIGN = (
-    *("docker", "libvirt", "libvirt_guest", "mymachines", "myhostname", "nis", "nisplus", "ldap", "sss"),
-    *("wins", "winbind", "cache", "altfiles"),
-)
-FORGING = ("resolve",)
-
-# in the host: puts each file in place and says what glibc makes of it: the peer's addresses, and who else is
-# found. A process of its own asks each time, as modules once loaded stay.
-ASK = f"""
-import json, subprocess, sys
-peer, folder, files = json.load(sys.stdin)
-env = {{"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LD_LIBRARY_PATH": folder}}
-def ask(*argv):
-    done = subprocess.run(["getent", *argv], capture_output=True, text=True, timeout=30, env=env)
-    return sorted({{line.split()[0] for line in done.stdout.splitlines() if line.strip()}})
-answers = []
-for content in files:
-    with open("{NSSWITCH}", "wb") as file:
-        file.write(content.encode("utf-8", "surrogateescape"))
-    answers.append([ask("ahostsv4", peer), bool(ask("passwd", "root")), bool(ask("ahosts", "localhost"))])
-json.dump(answers, sys.stdout)
-"""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What glibc made of one file."""
-
-    finds: bool  # the peer, at its own address and no other
-    users: bool
-    localhost: bool
-
-
-class Oracle:
-    """Two hosts, and a folder of other programs' modules."""
-
-    def __init__(self, lab: Cluster, modules: Path | None) -> None:
-        self.lab = lab
-        self.modules = modules
-
-    def ask(self, texts: Sequence[str], *, full: bool = False) -> list[Answer]:
-        """Put each file in place on the first host and look for the second."""
-        host, peer = self.lab.hosts
-        before = host.read(NSSWITCH)
-        folder = str(self.modules) if full else ""
-        answers: list[Answer] = []
-        try:
-            for start in range(0, len(texts), AT_ONCE):
-                question = json.dumps([f"{peer.name}.local", folder, texts[start : start + AT_ONCE]])
-                done = host.run([sys.executable, "-c", ASK], input=question, check=True, timeout=110)
-                answers += [Answer(found == [peer.address], *m) for found, *m in json.loads(done.stdout)]
-        finally:
-            host.write(NSSWITCH, before)
-        return answers
-
-    def ask_everywhere(self, texts: Sequence[str]) -> list[Answer]:
-        """Return what holds in both worlds."""
-        bare = self.ask(texts)
-        if self.modules is None:
-            return bare
-        full = self.ask(texts, full=True)
-        return [
-            Answer(a.finds and b.finds, a.users and b.users, a.localhost and b.localhost)
-            for a, b in zip(bare, full, strict=True)
-        ]
-
-
-def compile_modules(folder: Path) -> Path | None:
-    """Make the foreign modules; None without a compiler: the full world is left out then."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        return None
-    for name in (*FOREIGN, *FORGING):
-        forges = ["-DFORGES"] if name in FORGING else []
-        target = folder / f"libnss_{name}.so.2"
-        line = [compiler, "-shared", "-fPIC", f"-DNAME={name}", *forges, "-o", str(target), str(SOURCE)]
-        subprocess.run(line, check=True, timeout=30)
-    return folder
 
 
 @pytest.fixture(scope="module")
 def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
-    modules = compile_modules(tmp_path_factory.mktemp("modules"))
-    with cluster(2) as lab:
-        host = lab[0]
-        server = host.follow([sys.executable, NAME_SERVER, "127.0.0.1", "hijack"])
-        server.wait_for("ready")
-        host.write("/etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
-        yield Oracle(lab, modules)
+    with consult(tmp_path_factory.mktemp("modules")) as oracle:
+        yield oracle
 
 
 @pytest.fixture
