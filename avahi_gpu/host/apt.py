@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 import struct
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from avahi_gpu.errors import ChangeFailed
 from avahi_gpu.files import complaints
@@ -32,6 +33,9 @@ _OPTIONS = (
     "--option=Dpkg::Options::=--force-confold",
 )
 _ENVIRONMENT = {"DEBIAN_FRONTEND": "noninteractive", "APT_LISTCHANGES_FRONTEND": "none"}
+# what dpkg leaves to do where it was killed, as a run of ours may have been with it
+INTERRUPTED = "dpkg was interrupted"
+MEND = ("dpkg", "--force-confdef", "--force-confold", "--configure", "-a")
 _FLOCK = "hhqqi4x"  # struct flock of fcntl(2)
 
 Say = Callable[[str], None]
@@ -53,6 +57,15 @@ def install(system: System, argv: Sequence[str], say: Say) -> None:
         raise ChangeFailed(f"{' '.join(argv)} failed: {missed}", complaints.UNREACHED)
     if not done.ok:
         raise failed(argv, done)
+
+
+def run_to_its_end(system: System, argv: Sequence[str], say: Say, env: Mapping[str, str]) -> Completed:
+    """Run a package manager, and never cut it off in the middle."""
+
+    def tell() -> None:
+        say(f"{argv[0]} is asked to end, and waited for; Ctrl-C once more leaves it to itself")
+
+    return system.run_to_its_end(argv, INSTALL_S, env, tell)
 
 
 def failed(argv: Sequence[str], done: Completed) -> ChangeFailed:
@@ -123,7 +136,12 @@ def _update(system: System, say: Say) -> str:
 def _run(system: System, words: Sequence[str], say: Say) -> Completed:
     for _ in range(ATTEMPTS):
         wait_for_locks(system, say)
-        done = system.run(["apt-get", *_OPTIONS, *words], INSTALL_S, _ENVIRONMENT)
+        done = run_to_its_end(system, ["apt-get", *_OPTIONS, *words], say, _ENVIRONMENT)
+        if INTERRUPTED in done.stderr:
+            say(shlex.join(MEND))
+            done = run_to_its_end(system, MEND, say, _ENVIRONMENT)
+            if done.ok:
+                continue
         if done.ok or "Could not get lock" not in done.stderr:
             break
     return done

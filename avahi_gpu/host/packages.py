@@ -85,6 +85,6 @@ def install(system: System, argv: Sequence[str], say: Say = lambda _: None) -> N
     if argv[0] == "apt-get":
         apt.install(system, argv, say)
         return
-    done = system.run(argv, apt.INSTALL_S, _ENVIRONMENT)
+    done = apt.run_to_its_end(system, argv, say, _ENVIRONMENT)
     if not done.ok and not (argv[0] == "zypper" and done.returncode in ZYPPER_DONE):
         raise apt.failed(argv, done)

@@ -9,7 +9,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
 
@@ -56,6 +56,7 @@ def run_process(
     *,
     leaves_children: bool = False,
     grace_s: float = GRACE_S,
+    tell: Callable[[], None] | None = None,
 ) -> Completed:
     """Run ``argv`` from ``/`` in a session of its own; see ``System.run`` for the promises.
 
@@ -87,11 +88,12 @@ def run_process(
             _running.add(process)
         try:
             if files:
-                output = _wait(process, started + timeout_s, files)
+                output = _wait(process, started + timeout_s, files, tell)
             else:
                 output = _collect(process, started + timeout_s)
         except BaseException:
-            _end(process)
+            if tell is None:
+                _end(process)
             _running.discard(process)
             raise
         in_time = process.returncode is not None
@@ -108,9 +110,22 @@ def _memory() -> IO[bytes]:
     return os.fdopen(os.memfd_create("avahi-gpu", os.MFD_CLOEXEC), "w+b")
 
 
-def _wait(process: subprocess.Popen[bytes], deadline: float, files: Sequence[IO[bytes]]) -> list[bytes]:
+def _wait(
+    process: subprocess.Popen[bytes],
+    deadline: float,
+    files: Sequence[IO[bytes]],
+    tell: Callable[[], None] | None,
+) -> list[bytes]:
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(max(0.0, deadline - time.monotonic()))
+        try:
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except KeyboardInterrupt:
+            if tell is not None:
+                tell()
+                # to it alone, not to what it runs: it knows best when it may end
+                process.send_signal(signal.SIGINT)
+                process.wait(max(0.0, deadline - time.monotonic()))
+            raise
     for file in files:
         file.seek(0)
     return [file.read(MAX_OUTPUT_BYTES) for file in files]

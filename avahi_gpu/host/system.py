@@ -19,11 +19,11 @@ from pathlib import Path, PurePath, PurePosixPath
 from avahi_gpu.errors import ChangeFailed
 from avahi_gpu.host.atomic import Wanted, append_line, create, read_all, replace, sync_folder, temporary_of
 from avahi_gpu.host.attributes import is_locked
+from avahi_gpu.host.paths import locate
 from avahi_gpu.host.process import GRACE_S, QUICK_GRACE_S, Completed, run_process
 from avahi_gpu.model import CONFIG_FOLDER, NOT_A_FILE, FileState
 
 MAX_FILE_BYTES = 4 << 20  # no configuration file is larger; what is larger is not what it is taken for
-MAX_LINKS = 40  # as the kernel's own limit (path_resolution(7))
 NEW_FILE_MODE = 0o644
 DAEMON_START_S = 20.0  # avahi-daemon --daemonize returns once it listens; slow disks included
 # not on the PATH of a user: avahi-daemon lives there
@@ -300,6 +300,15 @@ class System:
         """
         return run_process(argv, timeout_s, self._environment(None), None, leaves_children=True)
 
+    def run_to_its_end(
+        self, argv: Sequence[str], timeout_s: float, env: Mapping[str, str], tell: Callable[[], None]
+    ) -> Completed:
+        """Run what must not be cut off in the middle, as a package manager: it goes on where we are killed.
+
+        Ctrl-C is handed on to it, told of by ``tell``, and raised once it has ended; a second one at once.
+        """
+        return run_process(argv, timeout_s, self._environment(env), None, leaves_children=True, tell=tell)
+
     def find_program(self, name: str) -> str | None:
         """Return the path of a program, administrators' folders included; None where there is none."""
         for folder in self._environment(None)["PATH"].split(":"):
@@ -344,26 +353,7 @@ class System:
         return "/" + str(real.relative_to(self.root)) if self.root != Path("/") else str(real)
 
     def _locate(self, path: str) -> Path:
-        """Return where ``path`` lies, every link followed as if ``root`` were ``/``; it may be missing."""
-        if not path.startswith("/"):
-            raise OSError(errno.EINVAL, "not an absolute path", path)
-        ahead = [part for part in reversed(PurePosixPath(path).parts) if part != "/"]
-        place = self.root
-        links = 0
-        while ahead:
-            part = ahead.pop()
-            if part == "..":
-                place = place.parent if place != self.root else place
-                continue
-            place /= part
-            if place.is_symlink():
-                links += 1
-                if links > MAX_LINKS:
-                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-                target = PurePosixPath(place.readlink())
-                place = self.root if target.is_absolute() else place.parent
-                ahead += [p for p in reversed(target.parts) if p != "/"]
-        return place
+        return locate(self.root, path)
 
     def _writable(self, path: str) -> bool:
         try:

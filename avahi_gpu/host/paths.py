@@ -1,0 +1,32 @@
+"""Where a path of a machine lies under its root, links followed within it. Used by ``host.system`` alone."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path, PurePosixPath
+
+MAX_LINKS = 40  # as the kernel's own limit (path_resolution(7))
+
+
+def locate(root: Path, path: str) -> Path:
+    """Return where ``path`` lies, every link followed as if ``root`` were ``/``; it may be missing."""
+    if not path.startswith("/"):
+        raise OSError(errno.EINVAL, "not an absolute path", path)
+    ahead = [part for part in reversed(PurePosixPath(path).parts) if part != "/"]
+    place = root
+    links = 0
+    while ahead:
+        part = ahead.pop()
+        if part == "..":
+            place = place.parent if place != root else place
+            continue
+        place /= part
+        if place.is_symlink():
+            links += 1
+            if links > MAX_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+            target = PurePosixPath(place.readlink())
+            place = root if target.is_absolute() else place.parent
+            ahead += [p for p in reversed(target.parts) if p != "/"]
+    return place
