@@ -135,7 +135,8 @@ def _update(system: System, say: Say) -> str:
 
 def _run(system: System, words: Sequence[str], say: Say) -> Completed:
     for _ in range(ATTEMPTS):
-        wait_for_locks(system, say)
+        if system.is_whole:  # the locks of an image are nobody else's, and these here are not the image's
+            wait_for_locks(system, say)
         done = run_to_its_end(system, ["apt-get", *_OPTIONS, *words], say, _ENVIRONMENT)
         if INTERRUPTED in done.stderr:
             say(shlex.join(MEND))

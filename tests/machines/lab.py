@@ -47,13 +47,15 @@ class Lab:
 
     ssh_key = f"{HOME}/.ssh/id_ed25519"  # as ``control`` sees it; ``allow_ssh`` makes it
 
-    def __init__(self, size: int, *, release: str) -> None:
+    def __init__(self, size: int, *, release: str, layer: Path | None = None) -> None:
         number = next(_numbers)
         self.token = f"{os.getpid()}-m{number}"
         self.release = release
         # LANs are isolated, so equal subnets do no harm; different ones keep output of two labs apart
         self.subnet = f"10.{78 + number % 100}.{os.getpid() % 254 + 1}"
         root = root_of(release)
+        if layer is not None:
+            root = Path(f"{layer}:{root}")  # as overlayfs names layers, the upper one first
         self.machines = [
             Machine(
                 i,
@@ -189,14 +191,16 @@ class Lab:
 
 
 @contextmanager
-def machines(n: int, release: str = "bookworm", *, binds: Sequence[str] = ()) -> Iterator[Lab]:
+def machines(
+    n: int, release: str = "bookworm", *, binds: Sequence[str] = (), layer: Path | None = None
+) -> Iterator[Lab]:
     """Boot ``n`` bare machines of a Debian release, and take them down again.
 
     /srv/wheels in them holds the project's wheel and those of what it needs. ``binds``: more folders of the
-    outer machine that they see, read-only, each as ``OUTER:INNER``. Raises NotMade where the root file system
-    cannot be made here.
+    outer machine that they see, read-only, each as ``OUTER:INNER``. ``layer``: an upper layer of overlayfs,
+    over the root file system that all of them boot. Raises NotMade where that cannot be made here.
     """
-    lab = Lab(n, release=release)
+    lab = Lab(n, release=release, layer=layer)
     with _places(n):
         try:
             lab.boot(binds)
