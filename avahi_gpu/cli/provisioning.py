@@ -103,6 +103,8 @@ def set_up(system: System, order: Order) -> Result:
     def judge(facts: Facts) -> list[Finding]:
         return offline(facts, setup_findings(facts, order.areas))
 
+    if isinstance(system, Image) and system.is_root and not order.check:
+        system.sweep_policy()
     key_owner = _demand_usable_key(system) if system.is_whole else ""
     facts = read(None)
     _demand_sound(facts, judge)
@@ -133,8 +135,6 @@ def _change(
 ) -> Result:
     demand_root(facts.is_root, "setup")
     demand_consent(yes=order.yes, as_json=order.as_json, command=order.command)
-    if isinstance(system, Image):
-        system.sweep_policy()
     order.out.print(f"These changes are wanted{order.place}:")
     show_changes(order.out, wanted, with_diffs=order.diff or not order.yes)
     approve = ask_for(wanted, order.out, yes=order.yes, with_diffs=order.diff or not order.yes)

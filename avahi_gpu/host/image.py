@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from avahi_gpu.host.process import NOT_EXECUTABLE, Completed
 from avahi_gpu.host.system import System
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-PACKAGE_PROGRAMS = frozenset({"apt-get", "apt-cache"})
+PACKAGE_PROGRAMS = frozenset({"apt-get", "apt-cache", "dpkg"})
 POLICY_FILE = "/usr/sbin/policy-rc.d"
 # 101: invoke-rc.d(8) and deb-systemd-invoke are not to start what is installed
 POLICY = b"#!/bin/sh\n# of avahi-gpu setup --root, which removes this file when it ends\nexit 101\n"
@@ -45,7 +45,17 @@ class Image(System):
         if argv[0] == "systemctl":
             return image_units.systemctl(self, argv)
         if argv[0] in PACKAGE_PROGRAMS:
-            return self._run_inside(argv, timeout_s, env)
+            return self._run_inside(argv, lambda words: System.run(self, words, timeout_s, env))
+        return self._refuse(argv)
+
+    def run_to_its_end(
+        self, argv: Sequence[str], timeout_s: float, env: Mapping[str, str], tell: Callable[[], None]
+    ) -> Completed:
+        """Run the image's own package manager in the image."""
+        if argv[0] in PACKAGE_PROGRAMS:
+            return self._run_inside(
+                argv, lambda words: System.run_to_its_end(self, words, timeout_s, env, tell)
+            )
         return self._refuse(argv)
 
     def start_daemon(self, argv: Sequence[str], timeout_s: float = 0.0) -> Completed:
@@ -103,7 +113,7 @@ class Image(System):
         if self.read(POLICY_FILE).content == POLICY:
             self.remove(POLICY_FILE)
 
-    def _run_inside(self, argv: Sequence[str], timeout_s: float, env: Mapping[str, str] | None) -> Completed:
+    def _run_inside(self, argv: Sequence[str], run: Callable[[Sequence[str]], Completed]) -> Completed:
         """Run a program of the image in it: what it starts or mounts ends with it, and no daemon starts."""
         why = self.why_no_packages()
         if why:
@@ -112,11 +122,10 @@ class Image(System):
         shut_in = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
         if self.is_folder("/proc"):
             shut_in.append(f"--mount-proc={self.root}/proc")
-        ours = not self.exists(POLICY_FILE) and self.is_folder("/usr/sbin")
-        if ours:
+        if not self.exists(POLICY_FILE) and self.is_folder("/usr/sbin"):
             self.create(POLICY_FILE, POLICY, 0o755)
         try:
-            return super().run([*shut_in, "chroot", str(self.root), *argv], timeout_s, env)
+            return run([*shut_in, "chroot", str(self.root), *argv])
         finally:
             self.sweep_policy()
 

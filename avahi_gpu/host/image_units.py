@@ -69,6 +69,8 @@ def enable(image: Image, unit: str, seen: frozenset[str] = frozenset()) -> None:
     for link in _links(unit, install):
         if image.is_absent(link):
             image.link(link, path)
+        elif not _is_link_to(image, link, unit):
+            raise AvahiGpuError(f"{link} is in the way of enabling {unit}")
     for other in install.also:
         if other not in seen and find_unit(image, other) is not None:
             enable(image, other, seen | {unit})
