@@ -35,7 +35,10 @@ def plan(findings: Iterable[Finding]) -> list[Change]:
 
 
 def next_step(changes: Sequence[Change]) -> list[Change]:
-    """Return the first kind's changes alone: what is to be done before the machine is read again."""
+    """Return what goes first, else the first kind's changes alone: then the machine is read again."""
+    first = [c for c in changes if c.first]
+    if first:
+        return first
     for kind in ORDER:
         step = [c for c in changes if c.kind == kind]
         if step:
@@ -57,7 +60,8 @@ def plan_all(facts: Facts, judge: Judge) -> tuple[list[Change], Facts]:
         wanted += new
         facts = foresee(facts, new)
     packages = _merge_packages([c for c in wanted if c.kind == "package"])
-    return [*packages, *(c for kind in ORDER[1:] for c in wanted if c.kind == kind)], facts
+    rest = [*packages, *(c for kind in ORDER[1:] for c in wanted if c.kind == kind)]
+    return sorted(rest, key=lambda change: not change.first), facts
 
 
 def without(changes: Iterable[Change], known: Sequence[Change]) -> list[Change]:
@@ -152,7 +156,7 @@ def _merge_packages(changes: Sequence[Change]) -> list[Change]:
         known = commands.setdefault(change.argv[: len(change.argv) - len(names)], [])
         known += [name for name in names if name not in known]
     return [
-        Change("package", f"install {', '.join(names)}", argv=(*command, *names))
+        Change("package", f"install {', '.join(sorted(names))}", argv=(*command, *sorted(names)))
         for command, names in commands.items()
     ]
 

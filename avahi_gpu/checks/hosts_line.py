@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from avahi_gpu.checks import authselect, fixes, installation
 from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unknown
 from avahi_gpu.checks.registry import check
@@ -34,7 +36,9 @@ def nsswitch_valid(facts: Facts) -> Outcome:
         return unknown(f"{state.path} could not be read ({state.error})")
     repair = nsswitch.repair(state.content, machine_of(facts))
     if repair.verdict == "critical":
-        return error(repair.says, _quoted(facts, repair), fix=fix_hosts_line(facts, repair), hint=repair.hint)
+        # root is no user any more for programs that start now, those of a package manager among them
+        fix = fix_hosts_line(facts, repair, first=True)
+        return error(repair.says, _quoted(facts, repair), fix=fix, hint=repair.hint)
     if repair.verdict == "not-applicable":
         return skip(f"{repair.says}; {repair.hint}")
     if state.content is None:
@@ -136,12 +140,12 @@ def machine_of(facts: Facts) -> nsswitch.Machine:
     )
 
 
-def fix_hosts_line(facts: Facts, repair: nsswitch.Repair) -> Fix | None:
+def fix_hosts_line(facts: Facts, repair: nsswitch.Repair, *, first: bool = False) -> Fix | None:
     """Return the fix that writes what a repair wants, None where it wants nothing."""
     if repair.content is None:
         return None
     title = "correct the hosts line of nsswitch.conf"
-    return Fix(title, (fixes.write_nsswitch(title, facts.nsswitch, repair.content),))
+    return Fix(title, (replace(fixes.write_nsswitch(title, facts.nsswitch, repair.content), first=first),))
 
 
 def _mistyped(facts: Facts) -> list[str]:

@@ -53,6 +53,10 @@ def install(system: System, argv: Sequence[str], say: Say) -> None:
     if not done.ok and not fresh and "Failed to fetch" in done.stderr:
         missed = _update(system, say)
         done = _run(system, argv[1:], say)
+    if not done.ok and _are_there(system, packages):
+        why, advice = complaints.explain(done.stderr)
+        say(f"{', '.join(packages)} came, but apt has something to say of others: {why}; {advice}")
+        return
     if not done.ok and missed:
         raise ChangeFailed(f"{' '.join(argv)} failed: {missed}", complaints.UNREACHED)
     if not done.ok:
@@ -119,6 +123,12 @@ def _describe(system: System, pid: int) -> str:
 def _is_known(system: System, package: str) -> bool:
     policy = system.run(["apt-cache", "policy", package], QUERY_S)
     return "Candidate:" in policy.stdout and "Candidate: (none)" not in policy.stdout
+
+
+def _are_there(system: System, packages: Sequence[str]) -> bool:
+    """Whether all of them are installed and set up: apt fails by any other package that cannot be, too."""
+    done = system.run(["dpkg-query", "-W", "-f", "${db:Status-Abbrev}\n", *packages], QUERY_S)
+    return done.ok and all(line[1:3] == "i " for line in done.stdout.splitlines())
 
 
 def _update(system: System, say: Say) -> str:

@@ -41,7 +41,7 @@ def find_manager(system: System) -> str | None:
     """
     if system.exists("/run/ostree-booted"):
         return "rpm-ostree" if system.find_program("rpm-ostree") else "image"
-    if system.exists("/etc/NIXOS") or system.find_program("nixos-rebuild"):
+    if system.exists("/etc/NIXOS"):
         return "nix"
     found = next((name for name, program in _MANAGERS.items() if system.find_program(program)), None)
     if not system.read("/usr").writable:

@@ -26,6 +26,8 @@ class Change:
     ``rewrites``: files that the program writes anew, and that undo brings back to the byte, as long as nobody
     else has written them since.
 
+    ``first``: before packages, whose scripts fail without it.
+
     ``question`` is asked on its own, after the consent to all changes. It is for what touches the firewall or
     the network. ``--yes`` answers it too, so only what adds and cuts nobody off may be a change at all;
     anything else belongs into ``Fix.commands``, which the user alone runs.
@@ -43,6 +45,7 @@ class Change:
     until_boot: bool = False  # command: what it does ends with the next boot, and undo with it
     question: str = ""
     rewrites: tuple[str, ...] = ()
+    first: bool = False
 
 
 @dataclass(frozen=True)

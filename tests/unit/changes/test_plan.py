@@ -30,6 +30,20 @@ def test_packages_come_before_files_before_daemons() -> None:
     assert [c.kind for c in changes] == ["package", "file", "daemon"]
 
 
+def test_a_malformed_nsswitch_conf_is_mended_before_packages_are_installed() -> None:
+    """No user is known until then, and the packages' scripts fail."""
+    broken = FileState(
+        "/etc/nsswitch.conf", b"hosts: files mdns4_minimal [NOT FOUND=return] dns\n", 0o644, 0, 0
+    )
+    facts = replace(bare_facts(), nsswitch=broken)
+
+    changes, _ = plan_all(facts, setup_findings)
+    first = next_step(plan(setup_findings(facts)))
+
+    assert [c.kind for c in changes[:2]] == ["file", "package"]
+    assert [c.path for c in first] == ["/etc/nsswitch.conf"]
+
+
 def test_packages_become_one_command() -> None:
     (change,) = plan([found(AVAHI), found(MDNS), found(AVAHI)])
 

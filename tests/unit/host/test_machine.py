@@ -58,7 +58,7 @@ def test_without_a_package_manager_nothing_is_known(system: System) -> None:
         (["/usr/bin/dnf"], "dnf"),
         (["/usr/bin/rpm-ostree", "/usr/bin/dnf", "/run/ostree-booted"], "rpm-ostree"),
         (["/usr/bin/dnf", "/run/ostree-booted"], "image"),
-        (["/usr/bin/nixos-rebuild"], "nix"),
+        (["/etc/NIXOS", "/usr/bin/apt-get"], "nix"),
         (["/sbin/apk"], "apk"),
         ([], None),
     ],
