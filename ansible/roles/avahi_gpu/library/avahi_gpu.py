@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import platform
+
 from ansible.module_utils.avahi_gpu_command import FINE, PENDING, ask, say, sentence, show
 from ansible.module_utils.basic import AnsibleModule
 
@@ -114,7 +116,7 @@ def change(module):
     if module._diff:  # AnsibleModule has no other name for it
         result["diff"] = show(changes)
     for path in data.get("kept", []):
-        module.warn(f"{path} was edited since setup: the edit is kept, and the file stays as it is")
+        module.warn(f"{platform.node()}: {path} was edited since setup: the edit is kept")
     if errors or code not in (FINE, PENDING):
         said = say(errors) or f"avahi-gpu {action} ended with {code}"
         module.fail_json(msg=said, errors=errors, **result)
@@ -132,7 +134,7 @@ def diagnose(module):
     findings = [f for f in told["data"].get("findings", []) if f["verdict"] in ("warn", "error", "unknown")]
     for finding in findings:
         if finding["verdict"] == "warn":
-            module.warn(describe(finding))
+            module.warn(f"{platform.node()}: {describe(finding)}")
     if told["exit_code"] != FINE:
         wrong = [describe(f) for f in findings if f["verdict"] in ("error", "unknown")]
         said = "\n".join([*wrong, *([say(told["errors"])] if told["errors"] else [])])

@@ -184,14 +184,11 @@ class Environment:
 
     def _fill(self, scratch, *, made):
         wheels = self._unpack(scratch)
-        pip = [self.python, "-m", "pip"]
         base = self.module.params["python"]
         if made:
             own_pip = self._call([base, "-c", "import ensurepip"])[0] == 0
             self._demand([base, "-m", "venv", *([] if own_pip else ["--without-pip"]), self.path])
-        if self._call([self.python, "-c", "import pip"])[0] != 0:
-            # a wheel of pip runs as it is: https://pip.pypa.io/en/stable/ names it for bootstrapping
-            pip = [self.python, os.path.join(self._find_pip(wheels, scratch), "pip")]
+        pip = self._pip(wheels, scratch)
         offline = ["--no-index", "--find-links", wheels] if self.module.params["wheels"] else []
         wheel = self.module.params["wheel"]
         what = os.path.join(wheels, os.path.basename(wheel)) if wheel else self.module.params["requirement"]
@@ -199,6 +196,13 @@ class Environment:
         if wheel and not made:  # pip leaves another build of the same version as it is
             self._demand([*pip, *PIP, "--force-reinstall", "--no-deps", *offline, what])
         self._demand([self.executable, "--version"])
+
+    def _pip(self, wheels, scratch):
+        """Return the command line of a pip that works on this environment."""
+        if self._call([self.python, "-c", "import pip"])[0] == 0:
+            return [self.python, "-m", "pip"]
+        # a wheel of pip runs as it is, which is how ensurepip itself installs pip
+        return [self.python, os.path.join(self._find_pip(wheels, scratch), "pip")]
 
     def _unpack(self, scratch):
         folder = os.path.join(scratch, "wheels")
@@ -265,7 +269,9 @@ class Environment:
             if self.noted.get("made"):
                 shutil.rmtree(self.path)
             elif noted:
-                self._demand([self.python, "-m", "pip", "uninstall", "--yes", "--quiet", "avahi-gpu"])
+                with tempfile.TemporaryDirectory(prefix="avahi-gpu-") as scratch:
+                    pip = self._pip(scratch, scratch)
+                    self._demand([*pip, "uninstall", "--yes", "--quiet", "avahi-gpu"])
                 os.unlink(self.note)
             if linked:
                 self._remove_link()
