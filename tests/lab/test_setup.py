@@ -111,6 +111,21 @@ def test_check_writes_nothing_and_exits_5(untouched: Host) -> None:
     assert answer["data"]["changes"][2]["argv"] == ["avahi-daemon", "--daemonize"]
 
 
+def test_check_judges_by_a_configuration_that_is_not_in_place_yet(untouched: Host) -> None:
+    untouched.write("/run/wanted/config.toml", 'cluster = "lab"\n')
+    untouched.write("/run/wrong/config.toml", "port = 70000\n")
+
+    told = untouched.run([*SETUP, "--check", "--diff", "--config-folder", "/run/wanted"])
+    wrong = untouched.run([*SETUP, "--check", "--config-folder", "/run/wrong"])
+    done = untouched.run([*SETUP, "--yes", "--config-folder", "/run/wanted"])
+
+    assert told.returncode == 5
+    assert "+    <txt-record>cluster=lab</txt-record>\n" in told.stdout
+    assert (wrong.returncode, done.returncode) == (2, 2)
+    assert "/etc/avahi-gpu/config.toml:1: the value of port is 70000" in wrong.stderr
+    assert "go with --check alone" in done.stderr
+
+
 def test_json_of_a_real_run_and_of_the_run_after_it(host: Host) -> None:
     first = host.run([*SETUP, "--yes", "--json"], check=True)
     second = host.run([*SETUP, "--yes", "--json"], check=True)

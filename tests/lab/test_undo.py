@@ -66,6 +66,22 @@ def test_etc_is_as_before_and_nothing_is_left_of_ours(host: Host) -> None:
     assert again.stdout == "nothing to undo\n"
 
 
+def test_check_only_tells_what_would_be_taken_back(host: Host) -> None:
+    nothing = host.run(["avahi-gpu", "undo", "--check", "--json"], check=True)
+    host.run(SETUP, check=True)
+    etc, lib = take_picture(host), take_picture(host, "/var/lib")
+
+    told = host.run(["avahi-gpu", "undo", "--check", "--json"])
+
+    assert json.loads(nothing.stdout)["data"] == {"changes": [], "changed": False, "kept": []}
+    answer = json.loads(told.stdout)
+    assert (told.returncode, answer["status"], answer["data"]["changed"]) == (5, "ok", False)
+    paths = [change.get("path") for change in answer["data"]["changes"]]
+    assert {SERVICE, NSSWITCH} <= set(paths)
+    assert (changed(etc, take_picture(host)), changed(lib, take_picture(host, "/var/lib"))) == ([], [])
+    assert host.run(UNDO, check=True).stdout.count("+++ ") == 0
+
+
 def test_the_service_leaves_the_lan(host: Host) -> None:
     host.run(SETUP, check=True)
     host.run(UNDO, check=True)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,21 @@ def test_write_then_read_gives_the_bytes_and_the_mode(system: System, tmp_path: 
 
     assert (state.content, state.mode, state.error) == (b"\x00\xffline\r\n", 0o640, "")
     assert os.listdir(tmp_path / "etc") == ["new"]
+
+
+def test_another_folder_is_read_in_the_place_of_our_configuration(system: System, tmp_path: Path) -> None:
+    (tmp_path / "etc" / "avahi-gpu").mkdir()
+    (tmp_path / "etc" / "avahi-gpu" / "config.toml").write_bytes(b"old")
+    (tmp_path / "wanted" / "templates").mkdir(parents=True)
+    (tmp_path / "wanted" / "templates" / "torch.service.j2").write_bytes(b"new")
+    judged = replace(system, stand_in=Path("/wanted"))
+
+    read = judged.read("/etc/avahi-gpu/templates/torch.service.j2")
+
+    assert (read.path, read.content) == ("/etc/avahi-gpu/templates/torch.service.j2", b"new")
+    assert judged.read("/etc/avahi-gpu/config.toml").content is None
+    assert judged.until(0.0).read("/etc/avahi-gpu/config.toml").content is None
+    assert system.read("/etc/avahi-gpu/config.toml").content == b"old"
 
 
 def test_a_new_file_is_readable_by_all_whatever_the_umask(system: System) -> None:
