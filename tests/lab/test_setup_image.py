@@ -54,7 +54,7 @@ def image(tmp_path: Path) -> Path:
         "usr/sbin/avahi-daemon": AARCH64,
         "usr/bin/env": AARCH64,
         "usr/bin/apt-get": AARCH64,
-        "var/lib/dpkg/status": "Package: avahi-daemon\nStatus: install ok installed\n\n",
+        "var/lib/dpkg/status": "Package: dbus\nStatus: install ok installed\n\n",
         f"{PROGRAM[1:]}": "#!/opt/avahi-gpu/bin/python\n",
         "srv/services/README": "",
     }
