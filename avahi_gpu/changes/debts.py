@@ -28,7 +28,7 @@ def owing(findings: Sequence[Finding], step: Sequence[Change]) -> list[Finding]:
 def debts_of(owed: Sequence[Finding], at: float, boot: str, run: str) -> list[DebtRecord]:
     """Return the records of what is owed."""
     return [
-        DebtRecord(change.title, change.argv, finding.id, at, boot, run=run)
+        DebtRecord(change.title, change.argv, finding.id, at, boot, run=run, undo=change.undo)
         for finding in owed
         for change in (finding.fix.changes if finding.fix is not None else ())
     ]
@@ -76,7 +76,7 @@ def as_findings(debts: Sequence[DebtRecord]) -> list[Finding]:
             "host",
             "error",
             f"what an earlier run wrote is not in force yet: it ended before it could {debt.title}",
-            fix=Fix(debt.title, (Change("daemon", debt.title, argv=debt.argv),)),
+            fix=Fix(debt.title, (Change("daemon", debt.title, argv=debt.argv, undo=debt.undo),)),
         )
         for debt in debts
     ]

@@ -38,7 +38,7 @@ from avahi_gpu.changes.record import (
     unwind,
 )
 from avahi_gpu.errors import AvahiGpuError, ChangeFailed
-from avahi_gpu.host import packages
+from avahi_gpu.host import daemons, packages
 from avahi_gpu.host.interruption import held
 from avahi_gpu.host.nft_rule import find_handle
 from avahi_gpu.host.system import System
@@ -170,6 +170,8 @@ def undo(unwinding: Unwinding, system: System, say: Say = lambda _: None) -> Und
         if isinstance(step, Reversal) and not _in_force(step.record, system):
             gone.append(step.record)
             continue
+        if isinstance(step, Reversal) and _reads_conf(step.record) and not daemons.would_start(system):
+            continue  # it runs, and would not with the file that is back
         say(step.change.title)
         try:
             with held():
@@ -178,8 +180,8 @@ def undo(unwinding: Unwinding, system: System, say: Say = lambda _: None) -> Und
                 else:
                     _take_back(step.record, system)
         except ChangeFailed as fault:
-            if isinstance(step, Reversal) and not step.record.done:
-                gone.append(step.record)  # a crash kept us from knowing, and there is nothing to take back
+            if isinstance(step, Reversal) and _may_be_void(step.record):
+                gone.append(step.record)
                 continue
             failed.append(fault)
             if isinstance(step, Reversal):
@@ -194,6 +196,44 @@ def undo(unwinding: Unwinding, system: System, say: Say = lambda _: None) -> Und
     with held():
         _close_journal(system, unwinding.runs, paths, left_folders, stuck)
     return Undone(tuple(restored), tuple(kept), tuple(gone), tuple(left_folders), tuple(failed))
+
+
+def roll_back(
+    path: str, runs: Sequence[str], system: System, say: Say = lambda _: None
+) -> list[AvahiGpuError]:
+    """Put back avahi-daemon's file as it was before these runs, and start the daemon as it was started.
+
+    The rest of the runs stays. Returns why a step could not be taken. The journal stays as well: where this
+    is killed, undo or the next run completes it. Call it inside ``locked``.
+    """
+    records = [r for r in read_journal(system)[0] if r.run in runs and _belongs(r, path)]
+    failed: list[AvahiGpuError] = []
+    for step in unwind(records, system.read).steps:
+        say(step.change.title)
+        try:
+            if isinstance(step, Restore):
+                _put_back(step, system, runs[0])
+            else:
+                _take_back(step.record, system)
+        except ChangeFailed as fault:
+            if isinstance(step, Restore) or not _may_be_void(step.record):
+                failed.append(fault)
+    for debt in read_debts(system):
+        if debt.run in runs and daemons.is_named(debt.argv):
+            _record(PaymentRecord(debt.argv, run=debt.run), system)
+    return failed
+
+
+def _belongs(record: Record, path: str) -> bool:
+    """Whether a record is of this file of avahi-daemon's, or of the daemon itself."""
+    if isinstance(record, FileRecord):
+        return record.path == path
+    return isinstance(record, (CommandRecord, ReversalRecord)) and daemons.is_named(record.argv)
+
+
+def _may_be_void(record: CommandRecord) -> bool:
+    """Whether a crash kept us from knowing what a command did, so that there may be nothing to take back."""
+    return not record.done and (record.change != "daemon" or daemons.STOP in record.undo)
 
 
 def _change_file(change: Change, system: System, run: str) -> None:
@@ -258,6 +298,10 @@ def _run_command(change: Change, system: System, run: str) -> None:
         )
 
 
+def _reads_conf(record: CommandRecord) -> bool:
+    return record.change == "daemon" and daemons.is_named(record.argv) and daemons.is_restart(record.argv)
+
+
 def _in_force(record: CommandRecord, system: System) -> bool:
     """Return whether what a command did is still there, as far as anybody can tell."""
     if record.boot and record.boot != boot_id(system):
@@ -273,7 +317,8 @@ def _take_back(record: CommandRecord, system: System) -> None:
         raise ChangeFailed(f"nobody knows the rule of: {shlex.join(record.argv)}", "take it back by hand")
     argv = [handle if word == HANDLE else word for word in record.undo]
     files = rewrites.untouched(record.rewrites, system)
-    done = system.run(argv, COMMAND_S)
+    daemon = record.change == "daemon"
+    done = system.start_daemon(argv) if daemon else system.run(argv, COMMAND_S)
     if not done.ok:
         raise ChangeFailed(
             f"could not take back: {record.title}: {done.reason}", f"do it by hand: {shlex.join(argv)}"
@@ -288,7 +333,8 @@ def boot_id(system: System) -> str:
 
 
 def _run_daemon(change: Change, system: System, run: str) -> None:
-    _record(CommandRecord(change.kind, change.title, change.argv, run=run), system)
+    record = CommandRecord(change.kind, change.title, change.argv, run=run, undo=change.undo)
+    _record(record, system)
     done = system.start_daemon(change.argv)
     if not done.ok:
         raise ChangeFailed(
@@ -296,6 +342,8 @@ def _run_daemon(change: Change, system: System, run: str) -> None:
         )
     for debt in paid_by(change, read_debts(system)):
         _record(PaymentRecord(debt.argv, run=run), system)
+    if change.undo:
+        _record(msgspec.structs.replace(record, done=True), system)
 
 
 def _record(record: Record, system: System) -> None:

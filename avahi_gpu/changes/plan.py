@@ -7,7 +7,16 @@ from dataclasses import replace
 
 from avahi_gpu.changes.change import same
 from avahi_gpu.files.nsswitch import PATH as NSSWITCH
-from avahi_gpu.model import Change, ChangeKind, DaemonState, Facts, FileState, Finding, Fix
+from avahi_gpu.model import (
+    Change,
+    ChangeKind,
+    DaemonState,
+    Facts,
+    FileState,
+    Finding,
+    Fix,
+    StartGround,
+)
 
 Judge = Callable[[Facts], Sequence[Finding]]
 
@@ -18,6 +27,9 @@ MAX_ROUNDS = 8  # of foresight: as deep as one cause can hide another
 RUNNING = 2  # Avahi's state of a server that has its name (avahi-common/defs.h)
 
 _RESTARTS = (("systemctl", "restart"), ("systemctl", "reload"), ("avahi-daemon", "--kill"))
+# what makes a start possible, or lasting, and starts nothing
+_ENABLING = (("systemctl", "unmask"), ("systemctl", "reset-failed"), ("systemctl", "enable"))
+AVAHI = "avahi-daemon"
 
 
 def plan(findings: Iterable[Finding]) -> list[Change]:
@@ -116,27 +128,31 @@ def _in_etc(state: FileState) -> FileState:
 def _foresee_packages(facts: Facts, argv: tuple[str, ...]) -> Facts:
     packages = dict(facts.packages)
     modules = dict(facts.nss_modules)
-    daemon = facts.daemon
+    daemon, avahi = facts.daemon, facts.avahi
     conf = facts.avahi_conf
     for name in argv:
         if name in packages:
             packages[name] = True
         if name in ("avahi", "avahi-daemon"):
             daemon = replace(daemon, installed=True)
+            avahi = replace(avahi, start=StartGround())  # it makes the daemon's user too
             if not conf.exists:  # the package brings one along that works
                 conf = replace(conf, content=b"", mode=0o644, uid=0, gid=0, error="")
         if "nss-mdns" in name:
             modules = {m: True if m.startswith("mdns") else there for m, there in modules.items()}
-    return replace(facts, packages=packages, nss_modules=modules, daemon=daemon, avahi_conf=conf)
+    return replace(facts, packages=packages, nss_modules=modules, daemon=daemon, avahi=avahi, avahi_conf=conf)
 
 
 def _foresee_daemon(daemon: DaemonState, argv: tuple[str, ...]) -> DaemonState:
     if any(word.startswith("dbus") for word in argv):
         return replace(daemon, bus_reachable=True, bus_error="")
-    if any(word.startswith("avahi-daemon") for word in argv) and "--kill" not in argv:
-        enabled = True if "enable" in argv else daemon.enabled
-        return replace(daemon, on_bus=True, server_state=RUNNING, enabled=enabled)
-    return daemon
+    if daemon_of(argv) != AVAHI or "--kill" in argv:
+        return daemon
+    # what is enabled beneath a mask nobody sees yet
+    enabled = True if "enable" in argv else None if "unmask" in argv else daemon.enabled
+    if not _is_start_line(argv):
+        return replace(daemon, enabled=enabled)
+    return replace(daemon, on_bus=True, server_state=RUNNING, enabled=enabled)
 
 
 def whole(changes: Sequence[Change]) -> list[Change]:
@@ -144,7 +160,7 @@ def whole(changes: Sequence[Change]) -> list[Change]:
 
     A daemon that was started a moment ago has not announced everything, and a check may call for a restart.
     """
-    starts = {daemon_of(c.argv) for c in changes if c.kind == "daemon" and "--kill" not in c.argv}
+    starts = {daemon_of(c.argv) for c in changes if c.kind == "daemon" and _is_start_line(c.argv)}
     return [c for c in changes if "--kill" not in c.argv or daemon_of(c.argv) in starts]
 
 
@@ -177,7 +193,7 @@ def _each_once(changes: Iterable[Change]) -> list[Change]:
 def _daemons(fixes: Sequence[Fix]) -> list[Change]:
     groups = [[c for c in fix.changes if c.kind == "daemon"] for fix in fixes]
     starts = [group for group in groups if group and not any(_is_restart(c) for c in group)]
-    started = {daemon_of(c.argv) for group in starts for c in group}
+    started = {daemon_of(c.argv) for group in starts for c in group if _is_start_line(c.argv)}
     chosen: list[Change] = []
     for group in groups:
         restart = any(_is_restart(c) for c in group)
@@ -189,10 +205,19 @@ def _daemons(fixes: Sequence[Fix]) -> list[Change]:
 
 def _without_restarts(changes: Iterable[Change], earlier: Sequence[Change]) -> list[Change]:
     """Leave restarts out of what is started anyway: that reads its files and looks at the network then."""
-    started = {daemon_of(c.argv) for c in earlier if c.kind == "daemon"}
+    started = {daemon_of(c.argv) for c in earlier if c.kind == "daemon" and _is_start_line(c.argv)}
     changes = list(changes)
     again = {daemon_of(c.argv) for c in changes if c.kind == "daemon" and _is_restart(c)} & started
     return [c for c in changes if c.kind != "daemon" or daemon_of(c.argv) not in again]
+
+
+def starts_avahi(change: Change) -> bool:
+    """Whether avahi-daemon runs anew after this change, if all goes well."""
+    return change.kind == "daemon" and daemon_of(change.argv) == AVAHI and _is_start_line(change.argv)
+
+
+def _is_start_line(argv: tuple[str, ...]) -> bool:
+    return "--kill" not in argv and (argv[:2] not in _ENABLING or "--now" in argv)
 
 
 def _is_restart(change: Change) -> bool:

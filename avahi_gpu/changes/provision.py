@@ -5,17 +5,35 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from avahi_gpu.changes import journal
 from avahi_gpu.changes.debts import as_findings, debts_of, not_settled, owing
 from avahi_gpu.changes.lock import locked
-from avahi_gpu.changes.plan import Judge, next_step, plan, whole, without
+from avahi_gpu.changes.plan import (
+    AVAHI,
+    RUNNING,
+    Judge,
+    daemon_of,
+    next_step,
+    plan,
+    starts_avahi,
+    whole,
+    without,
+)
+from avahi_gpu.errors import ChangeFailed
+from avahi_gpu.host import avahi_log
 from avahi_gpu.host.interruption import held
 from avahi_gpu.host.system import System
 from avahi_gpu.model import Change, Facts, Finding
 
-MAX_STEPS = 8  # packages, files and daemons, each again where one brought the next to light
+MAX_STEPS = 10  # packages, files and daemons, each again where one brought the next to light
+# avahi-daemon claims its name in a second, and in two where that is taken; the rest is for a busy machine
+UP_WITHIN_S = 15.0
+ASK_AGAIN_S = 0.3
+# Avahi's states of a server that claims its name (avahi-common/defs.h)
+CLAIMING = (1, 3)
 
 Read = Callable[[Facts], Facts]
 Approve = Callable[[Sequence[Change]], "Sequence[Change] | None"]
@@ -39,9 +57,20 @@ def provision(
     with its changes, and returns those that may be made; None ends the work. What was made is added to
     ``made``, which is right also where this raises ChangeFailed. A package may write the very file that was
     to be changed next, so nothing is done from an old plan. ``command`` names the run in the journal.
+
+    Where avahi-daemon does not come up with a configuration that was written for it, that is taken back, and
+    ChangeFailed tells so.
     """
-    run = f"{command} {datetime.now(timezone.utc).isoformat()}"  # two runs never share a microsecond
+    # two runs never share a microsecond
+    run = _Run(system, read, made, f"{command} {datetime.now(timezone.utc).isoformat()}", say)
     refused: list[Change] = []
+
+    def next_changes(facts: Facts) -> list[Change]:
+        # what is owed comes first: it has its own way back
+        findings = [*unsettled(system, facts, run.name), *judge(facts)]
+        # what was made and is asked for again did not help: a finding will say so
+        return next_step(whole(without(plan(findings), [*in_vain(made), *refused])))
+
     with locked(system, say) as waited:
         mended = journal.tidy(system)
         for path in mended:
@@ -49,22 +78,89 @@ def provision(
         if waited or mended:
             facts = read(facts)
         for _ in range(MAX_STEPS):
-            findings = [*judge(facts), *unsettled(system, facts, run)]
-            # what was made and is asked for again did not help: a finding will say so
-            step = next_step(whole(without(plan(findings), [*in_vain(made), *refused])))
+            step = next_changes(facts)
+            if not step and facts.daemon.server_state in CLAIMING:
+                facts = run.wait_until_up(facts)  # some questions make sense only then
+                step = next_changes(facts)
             approved = approve(step) if step else None
             if approved is None:
                 break
             refused += without(step, approved)
             now, boot = time.time(), journal.boot_id(system)
-            journal.owe(debts_of(owing(findings, approved), now, boot, run), system)
-            for change in approved:
+            findings = [*unsettled(system, facts, run.name), *judge(facts)]
+            journal.owe(debts_of(owing(findings, approved), now, boot, run.name), system)
+            if approved:
+                facts = run.take(approved, facts)
+    return facts
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One run: what it was told, and what it has made so far."""
+
+    system: System
+    read: Read
+    made: list[Change]
+    name: str  # in the journal
+    say: Say
+
+    def take(self, step: Sequence[Change], facts: Facts) -> Facts:
+        """Make the changes of a step; return the facts after it."""
+        starts = any(starts_avahi(change) for change in step)
+        runs = self._untried(facts.avahi_conf.path) if starts else []
+        since = time.time()
+        try:
+            for change in step:
                 # a package manager takes minutes, and is told itself where it is to end
                 with nullcontext() if change.kind == "package" else held():
-                    made += journal.apply([change], system, say, run)
-            if approved:
-                facts = read(facts)
-    return facts
+                    self.made.extend(journal.apply([change], self.system, self.say, self.name))
+        except ChangeFailed as fault:
+            if not runs or change.kind != "daemon":
+                raise
+            raise self._roll_back(facts.avahi_conf.path, runs, since, fault.message) from fault
+        facts = self.read(facts)
+        if starts:
+            facts = self.wait_until_up(facts)
+        if runs and not _is_up(facts):
+            reason = f"it was not ready within {UP_WITHIN_S:g} s"
+            raise self._roll_back(facts.avahi_conf.path, runs, since, reason)
+        return facts
+
+    def wait_until_up(self, facts: Facts) -> Facts:
+        """Read until avahi-daemon runs and has its name, or patience ends."""
+        deadline = time.monotonic() + UP_WITHIN_S
+        while not _is_up(facts) and facts.daemon.bus_reachable and time.monotonic() < deadline:
+            time.sleep(ASK_AGAIN_S)
+            facts = self.read(facts)
+        return facts
+
+    def _untried(self, conf: str) -> list[str]:
+        """Return the runs that wrote a configuration which the daemon has not been started with yet."""
+        owing_runs = {d.run for d in journal.read_debts(self.system) if daemon_of(d.argv) == AVAHI}
+        if any(change.path == conf for change in self.made):
+            owing_runs.add(self.name)
+        return sorted(owing_runs, reverse=True)
+
+    def _roll_back(self, conf: str, runs: Sequence[str], since: float, reason: str) -> ChangeFailed:
+        """Put the configuration back, start the daemon with it where it ran, and return what to tell."""
+        told = avahi_log.read_complaint(self.system, since) or reason
+        with held():
+            failed = journal.roll_back(conf, runs, self.system, self.say)
+        self.made[:] = [c for c in self.made if c.path != conf and daemon_of(c.argv) != AVAHI]
+        done = "; ".join(change.title for change in self.made)
+        hints = [
+            *(f"{fault.message}: {fault.hint}" for fault in failed),
+            *(() if failed else (f"{conf} is as it was, and avahi-daemon runs as it did before",)),
+            *((f"done before it: {done}; avahi-gpu undo --last takes it back",) if done else ()),
+        ]
+        return ChangeFailed(
+            f"avahi-daemon does not come up with the new {conf}, which was taken back: {told}",
+            ". ".join(hints),
+        )
+
+
+def _is_up(facts: Facts) -> bool:
+    return facts.daemon.on_bus and facts.daemon.server_state == RUNNING
 
 
 def unsettled(system: System, facts: Facts, run: str = "") -> list[Finding]:

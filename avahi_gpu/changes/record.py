@@ -103,6 +103,7 @@ class DebtRecord(msgspec.Struct, frozen=True, tag="debt", tag_field="kind"):
     boot: str
     version: int = RECORD_VERSION
     run: str = ""
+    undo: tuple[str, ...] = ()
 
 
 class PaymentRecord(msgspec.Struct, frozen=True, tag="payment", tag_field="kind"):
@@ -150,7 +151,9 @@ class Reversal:
     @property
     def change(self) -> Change:
         """The same as a change, for people."""
-        return Change("command", f"take back: {self.record.title}", argv=self.record.undo)
+        again = self.record.change == "daemon" and self.record.argv == self.record.undo
+        title = f"{self.record.title}, as it was before" if again else f"take back: {self.record.title}"
+        return Change("command", title, argv=self.record.undo)
 
 
 Step = Restore | Reversal
@@ -160,7 +163,7 @@ Step = Restore | Reversal
 class Unwinding:
     """What undoing a journal, or one run of it, comes to."""
 
-    steps: tuple[Step, ...]  # the latest change first
+    steps: tuple[Step, ...]  # the latest change first, but daemons last: they read the files when they start
     kept: tuple[str, ...]  # paths that somebody edited since: left alone
     folders: tuple[str, ...]  # made by us, innermost first
     stays: tuple[CommandRecord, ...]
@@ -292,6 +295,7 @@ def unwind(records: Sequence[Record], read: Callable[[str], FileState], run: str
         elif not _same(current, target):
             steps.append(Restore(path, target, state.content))
     folders = [r.path for r in reversed(records) if isinstance(r, FolderRecord)]
+    steps.sort(key=lambda step: isinstance(step, Reversal) and step.record.change == "daemon")
     return Unwinding(
         tuple(steps),
         tuple(kept),

@@ -27,6 +27,19 @@ NIXOS = {
     "cache-entries-max": "cacheEntriesMax",
     "enable-reflector": "reflector",
 }
+# what nobody writes by mistake: it keeps a machine unseen, or out of reach
+MEANT = frozenset(
+    {
+        "disable-publishing",
+        "disable-user-service-publishing",
+        "publish-addresses",
+        "enable-dbus",
+        "use-ipv4",
+        "use-ipv6",
+        "domain-name",
+        "deny-interfaces",
+    }
+)
 
 
 @check(
@@ -35,6 +48,7 @@ NIXOS = {
     area="host",
     says="avahi-daemon.conf is one that avahi-daemon starts with",
     needs=("AG302",),
+    setup=True,
     image=True,
 )
 def avahi_config(facts: Facts) -> Outcome:
@@ -68,6 +82,7 @@ def avahi_config(facts: Facts) -> Outcome:
     area="host",
     says="avahi-daemon.conf lets this host publish and find others",
     needs=("AG303",),
+    setup=True,
     image=True,
 )
 def avahi_publishes(facts: Facts) -> Outcome:
@@ -103,6 +118,27 @@ def lan_names(facts: Facts) -> list[str]:
     return [i.name for i in usable if _is_real(i)] or [i.name for i in usable]
 
 
+def card_names(facts: Facts) -> list[str]:
+    """Return ``lan_names`` with the cards that have no cable or no address now: they may get them."""
+    lan = lan_names(facts)
+    cards = [i.name for i in facts.interfaces if _is_real(i) and i.multicast]
+    return [*lan, *(name for name in cards if name not in lan)] if set(lan) & set(cards) else lan
+
+
+def admits(facts: Facts) -> set[str]:
+    """Return the names of the interfaces that the file lets avahi-daemon use. Raises MalformedInput."""
+    conf = avahi_conf.parse(read_conf(facts), facts.avahi_conf.path)
+    allowed, denied = (
+        None if names is None else {name.lower() for name in names}
+        for names in (conf.names("server", key) for key in ("allow-interfaces", "deny-interfaces"))
+    )
+    return {
+        i.name
+        for i in facts.interfaces
+        if i.name.lower() not in (denied or ()) and (allowed is None or i.name.lower() in allowed)
+    }
+
+
 def is_in_force(facts: Facts) -> bool:
     """Whether the daemon that runs has read the file as it is now; True where that cannot be told."""
     started = next((p.started for p in facts.avahi.processes or () if p.pid == facts.daemon.pid), None)
@@ -112,10 +148,16 @@ def is_in_force(facts: Facts) -> bool:
 
 def keep_to_the_lan(facts: Facts, title: str) -> Fix | None:
     """Return the fix that lets the daemon use the interfaces of the LAN alone."""
-    wanted = Wanted("server", "allow-interfaces", ",".join(lan_names(facts)))
-    return fixes.write_conf(
-        facts, avahi_conf_edit.change(read_conf(facts), (wanted,)), title, then_restart=True
-    )
+    try:
+        conf = avahi_conf.parse(read_conf(facts), facts.avahi_conf.path)
+    except MalformedInput:
+        return None
+    denied = {name.lower() for name in conf.names("server", "deny-interfaces") or ()}
+    names = [name for name in card_names(facts) if name.lower() not in denied]
+    allowed = conf.find("server", "allow-interfaces")
+    question = _ask(facts, f"allow-interfaces={allowed.value}") if allowed is not None else ""
+    text = avahi_conf_edit.change(read_conf(facts), (Wanted("server", "allow-interfaces", ",".join(names)),))
+    return fixes.write_conf(facts, text, title, then_restart=True, question=question)
 
 
 def says_no_dbus(facts: Facts) -> bool:
@@ -159,7 +201,19 @@ def _fix(facts: Facts, harms: list[Harm]) -> Fix | None:
         return None
     keys = ", ".join(dict.fromkeys(h.key for h in harms if h.mends))
     text = avahi_conf_edit.change(read_conf(facts), tuple(wanted.values()))
-    return fixes.write_conf(facts, text, f"mend {keys} in {facts.avahi_conf.path}", then_restart=True)
+    meant = [h for h in harms if h.mends and h.key in MEANT and h.weight in ("breaks", "bars")]
+    question = _ask(facts, " and ".join(_setting(facts, h) for h in meant)) if meant else ""
+    title = f"mend {keys} in {facts.avahi_conf.path}"
+    return fixes.write_conf(facts, text, title, then_restart=True, question=question)
+
+
+def _setting(facts: Facts, harm: Harm) -> str:
+    return read_conf(facts).split("\n")[(harm.line or 1) - 1].strip()
+
+
+def _ask(facts: Facts, setting: str) -> str:
+    """Return the question about what an administrator has written, it seems, and no node can live with."""
+    return f"{facts.avahi_conf.path} says {setting}, as if somebody meant it; no node can be so. Change it?"
 
 
 def _hint(facts: Facts, harm: Harm) -> str:

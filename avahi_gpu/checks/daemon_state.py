@@ -5,9 +5,16 @@ from __future__ import annotations
 import re
 
 from avahi_gpu.checks import fixes
-from avahi_gpu.checks.daemon_config import is_in_force, keep_to_the_lan, lan_names, read_conf
+from avahi_gpu.checks.daemon_config import (
+    admits,
+    card_names,
+    is_in_force,
+    keep_to_the_lan,
+    lan_names,
+    read_conf,
+)
 from avahi_gpu.checks.network import usable_interfaces
-from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unread, warn
+from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unknown, unread, warn
 from avahi_gpu.checks.registry import check
 from avahi_gpu.errors import MalformedInput
 from avahi_gpu.files import avahi_conf, etc_hosts
@@ -31,6 +38,7 @@ COMPLAINTS = {
     area="host",
     says="avahi-daemon runs with the configuration that is on the disk",
     needs=("AG303", "AG304"),
+    setup=True,
 )
 def config_in_force(facts: Facts) -> Outcome:
     """avahi-daemon.conf is read at the start alone; no signal makes the daemon read it again."""
@@ -42,7 +50,7 @@ def config_in_force(facts: Facts) -> Outcome:
     says = f"{path} was changed after avahi-daemon had started, so it is not in force"
     if not _is_sound(facts):
         return warn(says, hint="mend it first: a restart would fail")
-    fix = fixes.restart_avahi(facts)
+    fix = fixes.restart_avahi(facts, back=True)
     suffering = _suffers(facts)
     return error(says, suffering, fix=fix) if suffering else warn(says, fix=fix)
 
@@ -76,8 +84,7 @@ def own_name_on_lan(facts: Facts) -> Outcome:
         wrong["avahi-daemon"] = avahi
     name = f"{facts.daemon.host_name}.{facts.daemon.domain or 'local'}"
     joined = _joined_others(facts)
-    title = f"let avahi-daemon use {', '.join(lan_names(facts))} alone"
-    hint = f"set allow-interfaces={','.join(lan_names(facts))} under [server] in {facts.avahi_conf.path}"
+    title, hint = _only_the_lan(facts)
     if wrong:
         address = next(iter(wrong.values()))
         blamed = "avahi-daemon" in wrong
@@ -90,17 +97,35 @@ def own_name_on_lan(facts: Facts) -> Outcome:
             fix=keep_to_the_lan(facts, title) if blamed else None,
             hint=hint if blamed else "look for the name in /etc/hosts; avahi-daemon's own answer is right",
         )
-    if joined:
-        return warn(
-            f"avahi-daemon uses interfaces that are not of the LAN: {name} can come to mean their addresses",
-            [
-                f"{i.name}: {', '.join(a.ip for a in i.addresses if a.family == 4)}"
-                for i in joined[:MAX_SHOWN]
-            ],
-            fix=keep_to_the_lan(facts, title),
-            hint=hint,
-        )
     return ok(*(f"{name} is {a}" for a in dict.fromkeys([*([avahi] if avahi else []), *glibc])))
+
+
+@check(
+    "AG314",
+    slug="avahi-keeps-to-lan",
+    area="host",
+    says="avahi-daemon.conf keeps avahi-daemon to the interfaces of the LAN",
+    needs=("AG303",),
+    setup=True,
+)
+def keeps_to_lan(facts: Facts) -> Outcome:
+    """A bridge of containers that Avahi joins can become what the own name means (AG309), any day."""
+    try:
+        admitted = admits(facts)
+    except MalformedInput:
+        return unknown("avahi-daemon.conf is malformed")
+    lan = lan_names(facts)
+    others = [i for i in _others_with_addresses(facts) if i.name in admitted]
+    if not lan or not others:
+        return ok()
+    name = f"{facts.daemon.host_name or facts.hostname}.{facts.daemon.domain or 'local'}"
+    title, hint = _only_the_lan(facts)
+    return warn(
+        f"avahi-daemon uses interfaces that are not of the LAN: {name} can come to mean their addresses",
+        [f"{i.name}: {', '.join(a.ip for a in i.addresses if a.family == 4)}" for i in others[:MAX_SHOWN]],
+        fix=keep_to_the_lan(facts, title),
+        hint=hint,
+    )
 
 
 @check(
@@ -169,15 +194,28 @@ def _suffers(facts: Facts) -> list[str]:
 
 def _joined_others(facts: Facts) -> list[Interface]:
     """Return the interfaces beside the LAN's that Avahi has joined with an address of IPv4."""
+    return [i for i in _others_with_addresses(facts) if i.in_mdns_group]
+
+
+def _others_with_addresses(facts: Facts) -> list[Interface]:
+    """Return the interfaces beside the LAN's that Avahi would join, where it may, with an address of IPv4."""
     lan = lan_names(facts)
     return [
         i
         for i in facts.interfaces
-        if i.in_mdns_group
+        if i.up
+        and i.multicast
         and i.name not in lan
         and i.link == "virtual"
         and any(a.family == 4 and not etc_hosts.is_loopback(a.ip) for a in i.addresses)
     ]
+
+
+def _only_the_lan(facts: Facts) -> tuple[str, str]:
+    """Return the title of that fix, and how to do it by hand."""
+    names = card_names(facts)
+    title = f"let avahi-daemon use {', '.join(names)} alone"
+    return title, f"set allow-interfaces={','.join(names)} under [server] in {facts.avahi_conf.path}"
 
 
 @check(

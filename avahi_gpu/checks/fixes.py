@@ -15,6 +15,7 @@ NEW_MACHINE_ID = (
 )
 NEW_NAME = "hostnamectl set-hostname NEW-NAME && systemctl restart avahi-daemon && avahi-gpu setup"
 NEW_MODE = 0o644
+UNIT, SOCKET = "avahi-daemon.service", "avahi-daemon.socket"
 SETTLED_S = 6.0  # claiming the name and the services takes two seconds, after conflicts four
 
 
@@ -77,13 +78,7 @@ def start_avahi(facts: Facts) -> Fix:
     if facts.image is not None:
         return enable("avahi-daemon.service")
     if facts.init == "systemd":
-        begin = _daemon(
-            "enable and start avahi-daemon", ("systemctl", "enable", "--now", "avahi-daemon.service")
-        )
-        if facts.avahi.unit is None or facts.avahi.unit.load != "masked":
-            return begin
-        argv = ("systemctl", "unmask", "avahi-daemon.service", "avahi-daemon.socket")
-        return Fix(begin.title, (Change("daemon", "unmask avahi-daemon", argv=argv), *begin.changes))
+        return _start_unit(facts)
     return _daemon("start avahi-daemon", ("avahi-daemon", "--daemonize", *_file_option(facts)))
 
 
@@ -98,17 +93,62 @@ def enable(unit: str) -> Fix:
     return Fix(change.title, (change,))
 
 
-def restart_avahi(facts: Facts) -> Fix:
-    """Return the fix that restarts a running avahi-daemon."""
+def _start_unit(facts: Facts) -> Fix:
+    unit = facts.avahi.unit
+    masked = tuple(name for name, load in _loads(facts) if load == "masked")
+    if masked:
+        # whether it is enabled beneath shows when the mask is gone
+        question = f"Somebody has masked {' and '.join(masked)}, which forbids avahi-daemon to run. Allow it?"
+        unmask = Change(
+            "daemon",
+            "unmask avahi-daemon",
+            argv=("systemctl", "unmask", *masked),
+            undo=("systemctl", "mask", *masked),
+            question=question,
+        )
+        start = Change("daemon", "start avahi-daemon", argv=("systemctl", "start", UNIT), question=question)
+        return Fix(unmask.title, (unmask, start))
+    first: tuple[Change, ...] = ()
+    if unit is not None and unit.result == "start-limit-hit":
+        # it was started too often in a row, and systemd would refuse
+        first = (Change("daemon", "let systemd try again", argv=("systemctl", "reset-failed", UNIT)),)
+    if facts.daemon.enabled:
+        start = Change("daemon", "start avahi-daemon", argv=("systemctl", "start", UNIT))
+        return Fix(start.title, (*first, start))
+    # one that runs is only to be enabled: who restarts it besides must not take this for a start
+    runs = unit is not None and unit.active == "active"
+    enable = Change(
+        "daemon",
+        "enable avahi-daemon" if runs else "enable and start avahi-daemon",
+        argv=("systemctl", "enable", *(() if runs else ("--now",)), UNIT),
+        undo=("systemctl", "disable", UNIT),
+    )
+    return Fix(enable.title, (*first, enable))
+
+
+def _loads(facts: Facts) -> tuple[tuple[str, str], ...]:
+    unit = facts.avahi.unit
+    return () if unit is None else ((UNIT, unit.load), (SOCKET, unit.socket_load))
+
+
+def restart_avahi(facts: Facts, *, back: bool = False) -> Fix:
+    """Return the fix that restarts a running avahi-daemon; with ``back`` undo does so too.
+
+    That is for a file that it reads when it starts: undo puts the file back first.
+    """
     if facts.init == "systemd":
-        return _daemon("restart avahi-daemon", ("systemctl", "restart", "avahi-daemon.service"))
+        argv = ("systemctl", "restart", UNIT)
+        change = Change("daemon", "restart avahi-daemon", argv=argv, undo=argv if back else ())
+        return Fix(change.title, (change,))
     # --daemonize implies --syslog: written out, this start is none that was made already without the stop
     start = ("avahi-daemon", "--syslog", "--daemonize", *_file_option(facts))
+    stop = ("avahi-daemon", "--kill")
+    # undone backwards: what was started is stopped, what was stopped is started
     return Fix(
         "restart avahi-daemon",
         (
-            Change("daemon", "stop avahi-daemon", argv=("avahi-daemon", "--kill")),
-            Change("daemon", "start avahi-daemon again", argv=start),
+            Change("daemon", "stop avahi-daemon", argv=stop, undo=start if back else ()),
+            Change("daemon", "start avahi-daemon again", argv=start, undo=stop if back else ()),
         ),
     )
 
@@ -131,10 +171,13 @@ def is_stopped(facts: Facts) -> bool:
     return any(p.pid == facts.daemon.pid and p.state == "T" for p in facts.avahi.processes or ())
 
 
-def write_conf(facts: Facts, text: str | None, title: str, *, then_restart: bool) -> Fix | None:
+def write_conf(
+    facts: Facts, text: str | None, title: str, *, then_restart: bool, question: str = ""
+) -> Fix | None:
     """Return the fix that makes avahi-daemon.conf hold ``text``; None where it is as it is to be, or fixed.
 
-    A daemon that does not run is not restarted: that it does not is a finding of its own.
+    A daemon that does not run is not restarted: that it does not is a finding of its own. ``question`` is for
+    what somebody seems to have meant.
     """
     state = facts.avahi_conf
     if text is None or not state.writable or state.content is None or state.mode is None:
@@ -142,8 +185,8 @@ def write_conf(facts: Facts, text: str | None, title: str, *, then_restart: bool
     content = text.encode("utf-8", "surrogateescape")
     if content == state.content or is_of_nixos(state):
         return None
-    change = Change("file", title, path=state.path, content=content, mode=state.mode, before=state.content)
-    restart = restart_avahi(facts).changes if then_restart and facts.daemon.pid is not None else ()
+    change = write_file(title, state, content, question=question)
+    restart = restart_avahi(facts, back=True).changes if then_restart and facts.daemon.pid is not None else ()
     return Fix(title, (change, *restart))
 
 

@@ -164,6 +164,7 @@ def name_caches(facts: Facts) -> Outcome:
     area="names",
     says="/etc/mdns.allow does not keep .local names from mDNS",
     needs=("AG101",),
+    setup=True,
 )
 def mdns_allow_local(facts: Facts) -> Outcome:
     """Where the file exists, full modules ask for what it lists and for nothing else."""

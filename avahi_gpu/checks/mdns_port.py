@@ -9,7 +9,9 @@ from avahi_gpu.model import Change, Facts, Fix, MdnsSocket
 SOCKETS = "network.mdns_sockets"
 AVAHI = "avahi-daemon"
 RESOLVED = "systemd-resolve"  # of systemd-resolved; the kernel keeps 15 characters of a program's name
-DROP_IN = "/etc/systemd/resolved.conf.d/60-avahi-gpu.conf"
+# behind what an administrator may have there: of these files the last one counts (resolved.conf(5))
+DROP_IN = "/etc/systemd/resolved.conf.d/95-avahi-gpu.conf"
+RESOLVED_UNIT = "systemd-resolved.service"
 # programs for people that listen for printers, televisions and phones; they answer for no host name
 LISTENERS = (
     "brave", "chrome", "chromium", "discord", "dropbox", "electron", "evolution", "firefox", "gjs", "gnome-",
@@ -23,7 +25,9 @@ LISTENERS = (
     slug="mdns-port",
     area="network",
     says="avahi-daemon has mDNS's port to itself",
-    needs=("AG304",),
+    follows=("AG304",),
+    setup=True,
+    grant="resolved",
 )
 def mdns_port(facts: Facts) -> Outcome:
     """Answers to one address reach only one of several sockets on UDP 5353 (systemd#5530, avahi#117)."""
@@ -36,6 +40,8 @@ def mdns_port(facts: Facts) -> Outcome:
     if not others:
         return ok(f"{len(sockets)} sockets, of {AVAHI} alone")
     told = sorted({_tell(s) for s in others})
+    if not any(s.program == RESOLVED for s in others) and not facts.daemon.on_bus:
+        return skip("avahi-daemon does not run, so nobody shares the port with it")
     if any(s.program == RESOLVED for s in others):
         return _judge_resolved(facts, told)
     foreign = [s for s in others if not s.program.lower().startswith(LISTENERS)]
@@ -89,7 +95,10 @@ def _switch_off(facts: Facts) -> Fix:
     text = b"# by avahi-gpu: avahi-daemon does mDNS on this machine\n[Resolve]\nMulticastDNS=no\n"
     write = Change("file", "switch mDNS in systemd-resolved off", path=DROP_IN, content=text)
     restart = Change(
-        "daemon", "restart systemd-resolved", argv=("systemctl", "restart", "systemd-resolved.service")
+        "daemon",
+        "restart systemd-resolved",
+        argv=("systemctl", "restart", RESOLVED_UNIT),
+        undo=("systemctl", "restart", RESOLVED_UNIT),
     )
     changes = (write, restart) if facts.init == "systemd" else (write,)
     return Fix(write.title, changes)

@@ -94,6 +94,8 @@ def dns_answers(facts: Facts) -> Outcome:
     area="names",
     says="no name server claims the domain local",
     needs=("AG100", "AG200"),
+    setup=True,
+    grant="mdns-allow",
 )
 def dns_leaves_local(facts: Facts) -> Outcome:
     """nss-mdns leaves ``.local`` to DNS where a server is responsible for it (its README; util.c)."""
@@ -212,7 +214,8 @@ def _ask_all_the_same(facts: Facts) -> tuple[Fix | None, str]:
     if repair.content != facts.nsswitch.content:
         title = "put a full mDNS module on the hosts line"
         changes.append(fixes.write_nsswitch(title, facts.nsswitch, repair.content))
-    content = mdns_allow.with_local(allow.content)
+    # a minimal module did not read the file: an old "*" in it would keep every name from DNS now
+    content = mdns_allow.without_everything(allow.content or b"")
     if content != allow.content:
         title = "let it ask for .local names whatever DNS says"
         mode = 0o644 if allow.mode is None else allow.mode

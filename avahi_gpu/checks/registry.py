@@ -45,6 +45,7 @@ class Check:
     survey: bool = False  # asked where all nodes were asked, by ``doctor --cluster``
     follows: tuple[str, ...] = ()
     image: bool = False  # what the files of an image can answer
+    grant: str = ""  # the option of ``setup`` without which it only tells what this check finds
 
 
 _checks: dict[str, Check] = {}
@@ -61,12 +62,15 @@ def check(
     setup: bool = False,
     survey: bool = False,
     image: bool = False,
+    grant: str = "",
 ) -> Callable[[Judge], Judge]:
     """Register the decorated function of ``Facts`` under ``id`` (``AG104``: the first digit is the area's).
 
     ``needs`` are ids of checks that must be ok, info or warn before this one's question makes sense.
     ``follows`` are ids of checks whose error would merely show here again; that they are unknown is no
     hindrance. ``image``: it can be asked of files alone.
+    ``grant`` is for what serves others too: setup mends it only where ``--GRANT`` says so; ``--yes`` is no
+    word about it.
     Raises ValueError for an id or slug that is malformed or taken: a mistake of ours, seen on import.
     """
     found = _ID.fullmatch(id)
@@ -76,7 +80,7 @@ def check(
         raise ValueError(f"{id} {slug}: taken")
 
     def register(judge: Judge) -> Judge:
-        _checks[id] = Check(id, slug, area, says, needs, setup, judge, survey, follows, image)
+        _checks[id] = Check(id, slug, area, says, needs, setup, judge, survey, follows, image, grant)
         return judge
 
     return register
@@ -125,11 +129,30 @@ def run_checks(facts: Facts, only: Iterable[str] = (), ignore: Iterable[str] = (
     return [findings[id] for id in sorted(shown)]
 
 
-def setup_findings(facts: Facts, areas: Collection[str] = ()) -> list[Finding]:
-    """Return the findings of the checks tagged for setup, those of ``areas`` where any are named."""
+def setup_findings(facts: Facts, areas: Collection[str] = (), grants: Collection[str] = ()) -> list[Finding]:
+    """Return the findings of the checks tagged for setup, those of ``areas`` where any are named.
+
+    Of a check that needs a grant its finding counts where that is given and there is something to mend by it.
+    """
     findings = run_checks(facts)
-    tagged = {c.id for c in all_checks() if c.setup and (not areas or c.area in areas)}
-    return [f for f in findings if f.id in tagged]
+    tagged = {c.id: c for c in all_checks() if c.setup and (not areas or c.area in areas)}
+    return [f for f in findings if f.id in tagged and _is_granted(f, tagged[f.id], grants)]
+
+
+def told_findings(
+    facts: Facts, areas: Collection[str] = (), grants: Collection[str] = ()
+) -> list[tuple[Finding, str]]:
+    """Return what setup leaves as it is and tells: each finding with the option that would mend it, or ''."""
+    asked = {c.id: c for c in all_checks() if c.grant and (not areas or c.area in areas)}
+    return [
+        (f, asked[f.id].grant if f.fix is not None and f.fix.changes else "")
+        for f in run_checks(facts)
+        if f.id in asked and f.verdict in ("warn", "error") and not _is_granted(f, asked[f.id], grants)
+    ]
+
+
+def _is_granted(finding: Finding, of: Check, grants: Collection[str]) -> bool:
+    return not of.grant or (of.grant in grants and finding.fix is not None and bool(finding.fix.changes))
 
 
 def _judge(

@@ -17,6 +17,8 @@ MAX_LENGTH = 300  # characters of a line
 TAIL_BYTES = 256 * 1024  # of a log; what is further back is of another day
 JOURNAL_S = 3.0  # it looks an index up; a cold disk takes a second
 _FILES = ("/var/log/syslog", "/var/log/daemon.log", "/var/log/messages")
+# what tells why a start failed; the last words of the daemon before it are none of these
+_COMPLAINT = re.compile(r"fail|error|invalid|cannot|could not|denied|no suitable|no such", re.IGNORECASE)
 _LINE = re.compile(r"avahi-daemon\[(\d+)\]: (.*)")
 
 
@@ -35,6 +37,20 @@ def read_log(system: System, pid: int | None) -> tuple[str, ...] | None:
     texts = [system.read_tail(path, TAIL_BYTES) for path in _FILES]
     found = [text.decode("utf-8", "replace") for text in texts if text is not None]
     return parse_log("\n".join(found), pid) if found else None
+
+
+def read_complaint(system: System, since: float) -> str:
+    """Return the first line of the daemon's unit since then that tells of a failure; '' where none is kept.
+
+    ``since``: seconds since the epoch. Without systemd nobody knows the time of a line: the last one counts.
+    """
+    if daemons.read_init(system) != "systemd":
+        lines = [line for line in read_log(system, None) or () if _COMPLAINT.search(line)]
+        return lines[-1] if lines else ""
+    argv = ["journalctl", "--unit", daemons.UNIT, "--since", f"@{since:.0f}", "--output", "cat"]
+    done = system.run([*argv, "--lines", "200", "--no-pager", "--quiet"], JOURNAL_S)
+    lines = [line.strip() for line in done.stdout.splitlines()] if done.ok else []
+    return next((line[:MAX_LENGTH] for line in lines if _COMPLAINT.search(line)), "")
 
 
 def parse_log(text: str, pid: int | None) -> tuple[str, ...]:

@@ -30,14 +30,15 @@ def read_unit(system: System) -> UnitState | None:
     """Ask systemd; None where it does not run or does not answer."""
     if daemons.read_init(system) != "systemd":
         return None
-    argv = ["systemctl", "show", daemons.UNIT, f"--property={','.join(PROPERTIES)}"]
+    argv = ["systemctl", "show", daemons.UNIT, daemons.SOCKET, f"--property={','.join(PROPERTIES)}"]
     done = system.run(argv, daemons.ASK_SYSTEMD_S)
     return parse_show(done.stdout) if done.ok else None
 
 
 def parse_show(text: str) -> UnitState:
-    """Return what ``systemctl show`` printed, one ``Name=value`` a line."""
-    values = dict(line.partition("=")[::2] for line in text.splitlines())
+    """Return what ``systemctl show`` printed: ``Name=value`` of the service, a blank line, the socket's."""
+    parts = (dict(line.partition("=")[::2] for line in part.splitlines()) for part in text.split("\n\n"))
+    values, sockets = next(parts), next(parts, {})
     status = values.get("ExecMainStatus", "")
     command = _ARGV.search(values.get("ExecStart", ""))
     try:
@@ -52,4 +53,5 @@ def parse_show(text: str) -> UnitState:
         exit_status=int(status) if status.isdigit() else 0,
         argv=argv,
         path=values.get("FragmentPath", ""),
+        socket_load=sockets.get("LoadState", ""),
     )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
+from avahi_gpu.errors import MalformedInput
+from avahi_gpu.files import avahi_conf, avahi_harms
 from avahi_gpu.host.system import System
 from avahi_gpu.model import DaemonFacts, UnitState
 
@@ -11,6 +14,8 @@ PID_FILE = "/run/avahi-daemon/pid"
 DEFAULT_CONFIG = "/etc/avahi/avahi-daemon.conf"
 PROGRAM = "avahi-daemon"
 UNIT = "avahi-daemon.service"
+SOCKET = "avahi-daemon.socket"
+STOP = "--kill"  # avahi-daemon(8)
 ASK_SYSTEMD_S = 5.0  # it reads files and answers in ten milliseconds
 
 
@@ -44,6 +49,29 @@ def find_config(pid: int | None, avahi: DaemonFacts) -> str:
     """
     running = next((p.argv for p in avahi.processes or () if p.pid == pid and p.argv), ())
     return parse_config_path(list(running or (avahi.unit.argv if avahi.unit else ())))
+
+
+def is_named(argv: Sequence[str]) -> bool:
+    """Whether a command line starts, stops or enables avahi-daemon."""
+    return any(word in (PROGRAM, UNIT, SOCKET) for word in argv)
+
+
+def is_restart(argv: Sequence[str]) -> bool:
+    """Whether it is a restart of avahi-daemon, or half of one."""
+    return "restart" in argv or argv[0] == PROGRAM
+
+
+def would_start(system: System) -> bool:
+    """Whether avahi-daemon would take its configuration as it is on the disk, by its own rules."""
+    path = find_config(find_avahi(system), DaemonFacts())
+    content = system.read(path, avahi_conf.SIZE_MAX).content
+    if content is None:
+        return False
+    try:
+        conf = avahi_conf.parse(content.decode("utf-8", "surrogateescape"), path)
+    except MalformedInput:
+        return False
+    return avahi_harms.starts(avahi_harms.effects(conf))
 
 
 def parse_config_path(argv: list[str]) -> str:

@@ -19,6 +19,7 @@ class UnitState:
     exit_status: int = 0
     argv: tuple[str, ...] = ()  # of ExecStart
     path: str = ""  # of the unit's file
+    socket_load: str = ""  # load of avahi-daemon.socket, without which the service does not start
 
 
 @dataclass(frozen=True)
