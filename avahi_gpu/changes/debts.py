@@ -68,15 +68,18 @@ def not_settled(debts: Sequence[DebtRecord], facts: Facts) -> list[DebtRecord]:
 
 
 def as_findings(debts: Sequence[DebtRecord]) -> list[Finding]:
-    """Return the debts as findings, whose fix is to settle them."""
+    """Return the debts as findings, whose fix is to settle them; both halves of a restart in one."""
+    together: dict[tuple[str, str], list[DebtRecord]] = {}
+    for debt in debts:
+        together.setdefault((debt.run, debt.finding), []).append(debt)
     return [
         Finding(
-            debt.finding,
+            finding,
             "not-in-force",
             "host",
             "error",
-            f"what an earlier run wrote is not in force yet: it ended before it could {debt.title}",
-            fix=Fix(debt.title, (Change("daemon", debt.title, argv=debt.argv, undo=debt.undo),)),
+            f"what an earlier run wrote is not in force yet: it ended before it could {owed[-1].title}",
+            fix=Fix(owed[-1].title, tuple(Change("daemon", d.title, argv=d.argv, undo=d.undo) for d in owed)),
         )
-        for debt in debts
+        for (_, finding), owed in together.items()
     ]

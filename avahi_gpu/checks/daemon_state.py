@@ -21,6 +21,7 @@ from avahi_gpu.files import avahi_conf, etc_hosts
 from avahi_gpu.model import Facts, Interface
 
 OLDEST = 8  # 0.8 has browsers that are prepared first and started then
+RUNNING = 2  # Avahi's state of a server that has its name (avahi-common/defs.h)
 MAX_SHOWN = 4  # lines of a log, interfaces
 # what avahi-daemon logs where something is wrong that no other check asks (its sources, 0.8)
 COMPLAINTS = {
@@ -61,6 +62,7 @@ def config_in_force(facts: Facts) -> Outcome:
     area="host",
     says="this machine's .local name means its address on the LAN",
     needs=("AG203", "AG304", "AG305", "AG308"),
+    setup=True,
 )
 def own_name_on_lan(facts: Facts) -> Outcome:
     """Avahi joins every interface; for its own name a program is told one address, of any of them."""
@@ -87,7 +89,7 @@ def own_name_on_lan(facts: Facts) -> Outcome:
     title, hint = _only_the_lan(facts)
     if wrong:
         address = next(iter(wrong.values()))
-        blamed = "avahi-daemon" in wrong
+        blamed = "avahi-daemon" in wrong or (avahi is None and others[address] in {i.name for i in joined})
         return error(
             f"{name} means {address}, the address of {others[address]}, which no peer can reach",
             [
@@ -106,16 +108,25 @@ def own_name_on_lan(facts: Facts) -> Outcome:
     area="host",
     says="avahi-daemon.conf keeps avahi-daemon to the interfaces of the LAN",
     needs=("AG303",),
+    follows=("AG309",),
     setup=True,
 )
 def keeps_to_lan(facts: Facts) -> Outcome:
-    """A bridge of containers that Avahi joins can become what the own name means (AG309), any day."""
+    """A bridge of containers that Avahi joins can become what the own name means (AG309), any day.
+
+    What a daemon will join that does not run yet is told by its file.
+    """
     try:
         admitted = admits(facts)
     except MalformedInput:
         return unknown("avahi-daemon.conf is malformed")
     lan = lan_names(facts)
-    others = [i for i in _others_with_addresses(facts) if i.name in admitted]
+    settled = facts.daemon.on_bus and facts.daemon.server_state == RUNNING
+    others = [
+        i
+        for i in _others_with_addresses(facts)
+        if i.name in admitted and not (settled and i.in_mdns_group is False)
+    ]
     if not lan or not others:
         return ok()
     name = f"{facts.daemon.host_name or facts.hostname}.{facts.daemon.domain or 'local'}"

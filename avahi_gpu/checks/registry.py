@@ -26,6 +26,7 @@ AREAS: dict[str, Area] = {
     "6": "cluster",
 }
 FAILING: frozenset[Verdict] = frozenset({"error", "skip", "unknown"})  # what turns dependents into skip
+UNASKED = "not asked, because of"
 # within one area order by id; between areas the causes come first
 _ID = re.compile(r"AG([1-6])\d\d")
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -151,6 +152,11 @@ def told_findings(
     ]
 
 
+def is_unasked(finding: Finding) -> bool:
+    """Whether a check was skipped because another one failed."""
+    return finding.verdict == "skip" and finding.says.startswith(UNASKED)
+
+
 def _is_granted(finding: Finding, of: Check, grants: Collection[str]) -> bool:
     return not of.grant or (of.grant in grants and finding.fix is not None and bool(finding.fix.changes))
 
@@ -171,7 +177,7 @@ def _judge(
     failed += [id for id in one.follows if id in findings and findings[id].verdict == "error"]
     cause = failed[0] if failed else None
     if cause is not None:
-        says = f"not asked, because of {cause} ({_checks[cause].slug})"
+        says = f"{UNASKED} {cause} ({_checks[cause].slug})"
         findings[one.id] = Finding(one.id, one.slug, one.area, "skip", says)
         causes[one.id] = cause
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from shlex import quote
 from typing import Any
@@ -16,7 +16,7 @@ import avahi_gpu.checks  # noqa: F401  registers them
 from avahi_gpu.changes.change import describe
 from avahi_gpu.changes.plan import Judge, plan_all
 from avahi_gpu.changes.provision import provision, unsettled
-from avahi_gpu.checks.registry import all_checks, run_checks, setup_findings
+from avahi_gpu.checks.registry import all_checks, is_unasked, run_checks, setup_findings, told_findings
 from avahi_gpu.cli.consent import ask_for, demand_consent, demand_root
 from avahi_gpu.cli.imaging import describe_image, describe_undo, find_notes, offline
 from avahi_gpu.cli.outcome import interruption
@@ -62,6 +62,7 @@ class Order:
     areas: frozenset[str]  # none: all
     root: str | None = None  # of an image; None: this machine
     firewall: bool = False
+    grants: frozenset[str] = frozenset()  # what is to be mended that serves others too
 
     @property
     def out(self) -> Console:
@@ -101,7 +102,7 @@ def set_up(system: System, order: Order) -> Result:
         )
 
     def judge(facts: Facts) -> list[Finding]:
-        return offline(facts, setup_findings(facts, order.areas))
+        return offline(facts, setup_findings(facts, order.areas, order.grants))
 
     if isinstance(system, Image) and system.is_root and not order.check:
         system.sweep_policy()
@@ -120,6 +121,7 @@ def set_up(system: System, order: Order) -> Result:
         order.out.print(f"These changes are pending{order.place}:")
         show_changes(order.out, wanted, with_diffs=order.diff)
         order.tell_notes(facts)
+        _tell_ungranted(order, facts)
         return Result("setup", _data(wanted, changed=False), ExitCode.PENDING)
     return _change(system, order, facts, wanted=wanted, read=read, judge=judge)
 
@@ -176,7 +178,10 @@ def _prove(
     deadline = time.monotonic() + patience_s
     told = False
     while True:
-        findings = [*(run_checks(facts, proof) if proof else ()), *setup_findings(facts, order.areas)]
+        findings = [
+            *(run_checks(facts, proof) if proof else ()),
+            *setup_findings(facts, order.areas, order.grants),
+        ]
         wrong = {f.id: f for f in findings if _is_wrong(f)}
         foreign = {id for id, f in wrong.items() if order.areas and f.area not in order.areas}
         if not (wrong.keys() & PASSING - foreign) or time.monotonic() >= deadline:
@@ -184,6 +189,10 @@ def _prove(
                 order.out.print(
                     f"not proven: {printable(wrong[id].says)} ({id}; setup without --only sees to it)"
                 )
+            if not wrong:  # a look-up that was not waited for proves nothing
+                wrong = {
+                    f.id: f for f in findings if f.id in proof and f.verdict == "skip" and not is_unasked(f)
+                }
             return facts, [f for id, f in wrong.items() if id not in foreign]
         if not told:
             order.out.print("… wait until Avahi has announced this machine")
@@ -197,7 +206,9 @@ def _is_wrong(finding: Finding) -> bool:
 
 
 def _report(order: Order, made: Sequence[Change], facts: Facts, wrong: Sequence[Finding]) -> Result:
-    errors = tuple(_error_of(f) for f in wrong)
+    options = {finding.id: option for finding, option in told_findings(facts, order.areas, order.grants)}
+    errors = tuple(_error_of(f, options.get(f.id, "")) for f in wrong)
+    _tell_ungranted(order, facts, [f.id for f in wrong])
     if not errors:
         order.out.print("done" if order.areas else _describe_node(facts))
         order.tell_notes(facts)
@@ -210,6 +221,19 @@ def _report(order: Order, made: Sequence[Change], facts: Facts, wrong: Sequence[
         ExitCode.FAILED if errors else ExitCode.FINE,
         errors,
     )
+
+
+def _tell_ungranted(order: Order, facts: Facts, besides: Collection[str] = ()) -> None:
+    """Tell what was found and left as it is, for it serves others too, and what would mend it."""
+    for finding, option in told_findings(facts, order.areas, order.grants):
+        if finding.id not in besides:
+            order.out.print(f"left as it is: {printable(finding.says, 1000)} ({finding.id})", soft_wrap=True)
+            order.out.print(f"  {printable(_way_out(finding, option), 1000)}", soft_wrap=True)
+
+
+def _way_out(finding: Finding, option: str) -> str:
+    title = finding.fix.title if finding.fix is not None else ""
+    return f"to {title}: avahi-gpu setup --{option}" if option else finding.hint
 
 
 def _describe_node(facts: Facts) -> str:
@@ -271,8 +295,13 @@ def _tell_left_out(order: Order, findings: Sequence[Finding]) -> None:
             order.out.print(printable(f"names are left out: {finding.says}", 1000))
 
 
-def _error_of(finding: Finding) -> AvahiGpuError:
-    hints = [finding.hint, *(f"run: {line}" for line in (finding.fix.commands if finding.fix else ()))]
+def _error_of(finding: Finding, option: str = "") -> AvahiGpuError:
+    """``option`` of setup: what it would take to mend this."""
+    hints = [
+        _way_out(finding, option) if option else "",
+        finding.hint,
+        *(f"run: {line}" for line in (finding.fix.commands if finding.fix else ())),
+    ]
     error = AvahiGpuError(finding.says, ". ".join(h for h in hints if h) or f"avahi-gpu explain {finding.id}")
     error.code = finding.id
     return error

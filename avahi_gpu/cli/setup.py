@@ -39,6 +39,15 @@ def command(
         bool,
         typer.Option("--firewall", help="Open the firewall for the LAN, and for it alone."),
     ] = False,
+    mdns_allow: Annotated[
+        bool,
+        typer.Option(
+            "--mdns-allow", help="Where a DNS server claims the domain local, let glibc ask mDNS first."
+        ),
+    ] = False,
+    resolved: Annotated[
+        bool, typer.Option("--resolved", help="Switch mDNS in systemd-resolved off.")
+    ] = False,
     root: Annotated[
         str | None,
         typer.Option(metavar="DIR", help="Set up an image, the root file system under DIR."),
@@ -85,8 +94,12 @@ def command(
             if check or diff or yes or only:
                 raise Misuse("--show-config only shows", "leave --check, --diff, --yes and --only out")
             show_settings(system, cluster, python, as_json=as_json)
+        granted = {"mdns-allow": mdns_allow, "resolved": resolved}
+        grants = frozenset(name for name, given in granted.items() if given)
         place = str(system.root) if isinstance(system, Image) else None
-        order = Order(check, diff, yes, as_json, python, cluster, setup_areas(only or []), place, firewall)
+        order = Order(
+            check, diff, yes, as_json, python, cluster, setup_areas(only or []), place, firewall, grants
+        )
         finish(set_up(system, order), as_json=as_json, show=lambda _: None)
 
 

@@ -12,7 +12,8 @@ import typer
 from avahi_gpu.changes import journal
 from avahi_gpu.changes.change import describe
 from avahi_gpu.changes.lock import locked
-from avahi_gpu.changes.record import CommandRecord, Restore
+from avahi_gpu.changes.plan import AVAHI, daemon_of
+from avahi_gpu.changes.record import CommandRecord, Restore, Reversal
 from avahi_gpu.cli.consent import consent, demand_consent, demand_root
 from avahi_gpu.cli.outcome import finish, guarded
 from avahi_gpu.errors import ExitCode, Interrupted
@@ -107,7 +108,8 @@ def undo(system: System, *, last: bool, check: bool, yes: bool, as_json: bool) -
         out.print(f"No longer in force, so not taken back: {printable(record.title)}")
     for path in done.left_folders:
         out.print(f"{printable(path)} is not empty: it stays.")
-    if any(isinstance(s, Restore) and s.path == DEFAULT_CONFIG for s in done.restored):
+    restarted = any(isinstance(s, Reversal) and daemon_of(s.record.undo) == AVAHI for s in done.restored)
+    if not restarted and any(isinstance(s, Restore) and s.path == DEFAULT_CONFIG for s in done.restored):
         out.print(
             f"avahi-daemon goes on with what it has read: restart it to have {DEFAULT_CONFIG} in force."
         )

@@ -6,7 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from avahi_gpu.checks.daemon_state import config_in_force, known_version, log_is_quiet, own_name_on_lan
+from avahi_gpu.checks.daemon_state import (
+    config_in_force,
+    keeps_to_lan,
+    known_version,
+    log_is_quiet,
+    own_name_on_lan,
+)
 from avahi_gpu.checks.host import avahi_running, system_bus
 from avahi_gpu.checks.registry import run_checks
 from avahi_gpu.model import (
@@ -134,7 +140,41 @@ def test_versions(version: str, verdict: str, healthy: Facts) -> None:
 
 
 def test_a_bridge_that_avahi_uses_is_a_warning_while_the_name_is_right(healthy: Facts) -> None:
-    assert failing(means(with_docker(healthy), "10.77.0.1", "10.77.0.1")) == {"AG309": "warn"}
+    assert failing(means(with_docker(healthy), "10.77.0.1", "10.77.0.1")) == {"AG314": "warn"}
+
+
+def test_a_bridge_that_a_stopped_daemon_would_join_is_told_by_its_file(healthy: Facts) -> None:
+    bridged = stopped(with_docker(healthy, joined=False))
+    wlan = Interface("wlan0", 4, "wireless", up=False, running=False, multicast=True)
+
+    found = keeps_to_lan(replace(bridged, interfaces=(*bridged.interfaces, wlan)))
+
+    assert found.verdict == "warn" and "172.17.0.1" in found.evidence[0]
+    # a card that has no address today may have one tomorrow
+    assert found.fix and b"\nallow-interfaces=eth0,wlan0\n" in (found.fix.changes[0].content or b"")
+    assert [(c.kind, c.question) for c in found.fix.changes] == [("file", "")]
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict", "asks"),
+    [
+        ("allow-interfaces=eth0", "ok", False),
+        ("allow-interfaces=ETH0,virbr0", "ok", False),
+        ("deny-interfaces=docker0", "ok", False),
+        ("allow-interfaces=eth0,docker0", "warn", True),  # somebody has named it
+        ("deny-interfaces=wlan0", "warn", False),
+    ],
+)
+def test_what_the_file_says_of_interfaces_counts(line: str, verdict: str, asks: bool, healthy: Facts) -> None:
+    facts = with_docker(healthy)
+    conf = replace(facts.avahi_conf, content=f"[server]\n{line}\n".encode())
+
+    found = keeps_to_lan(replace(facts, avahi_conf=conf))
+
+    assert found.verdict == verdict
+    if found.fix:
+        assert bool(found.fix.changes[0].question) is asks
+        assert [c.undo for c in found.fix.changes[1:]] == [found.fix.changes[1].argv]
 
 
 def test_a_machine_with_docker_that_avahi_does_not_use_is_fine(healthy: Facts) -> None:
@@ -269,7 +309,7 @@ def test_a_pid_file_of_another_program_is_removed_before_the_start(healthy: Fact
     assert found.evidence[-1] == "/run/avahi-daemon/pid names process 8, which is nginx"
     assert found.fix is not None
     remove, start = found.fix.changes
-    assert (remove.path, remove.content) == (file.path, None) and start.argv[:2] == ("systemctl", "enable")
+    assert (remove.path, remove.content) == (file.path, None) and start.argv[:2] == ("systemctl", "start")
 
 
 def test_a_missing_user_is_named_and_no_start_is_offered(healthy: Facts) -> None:
