@@ -22,6 +22,8 @@ FILES = {
     "/etc/hosts": "127.0.0.1\tlocalhost\n127.0.1.1\t{name}\n",
     "/etc/hostname": "{name}\n",
     "/etc/machine-id": "{machine_id}\n",
+    # mostly a link into /usr, which the hosts share with the outer machine: nobody may write through it
+    "/etc/os-release": 'ID=debian\nVERSION_ID="12"\n',
     "/etc/resolv.conf": "nameserver 127.0.0.53\n",  # nobody listens there: refused at once
     "/etc/nsswitch.conf": (
         "passwd:         files\ngroup:          files\nshadow:         files\ngshadow:        files\n\n"
