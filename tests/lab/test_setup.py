@@ -281,7 +281,8 @@ def test_without_a_lan_the_cause_is_named_at_once(host: Host) -> None:
 
 
 def test_a_daemon_that_will_not_start_is_a_sentence(host: Host) -> None:
-    host.write("/etc/avahi/avahi-daemon.conf", "[server]\nnonsense=yes\n")
+    # what such a line was meant to be nobody can tell
+    host.write("/etc/avahi/avahi-daemon.conf", f"[server]\nhost-name={'x' * 300}\n")
 
     done = host.run([*SETUP, "--yes"])
 
