@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from avahi_gpu.changes.change import same
-from avahi_gpu.changes.plan import daemon_of
-from avahi_gpu.changes.record import DebtRecord, PaymentRecord, Record
+from avahi_gpu.changes.plan import AVAHI, daemon_of
+from avahi_gpu.changes.record import CommandRecord, DebtRecord, PaymentRecord, Record
 from avahi_gpu.model import Change, Facts, Finding, Fix
 
 STARTED_WITHIN_S = 2.0  # when a process started is known to two seconds (host.avahi_process)
@@ -52,13 +52,19 @@ def paid_by(change: Change, debts: Sequence[DebtRecord]) -> list[DebtRecord]:
     return [debt for debt in debts if daemon_of(debt.argv) == daemon_of(change.argv)]
 
 
+def restarts_avahi(record: CommandRecord) -> bool:
+    """Whether a record is of a restart of avahi-daemon, or of one half of it."""
+    is_of_avahi = record.change == "daemon" and daemon_of(record.argv) == AVAHI
+    return is_of_avahi and ("restart" in record.argv or record.argv[0] == AVAHI)
+
+
 def not_settled(debts: Sequence[DebtRecord], facts: Facts) -> list[DebtRecord]:
     """Leave out what somebody else settled meanwhile: avahi-daemon has started since, or does not run."""
     process = next((p for p in facts.avahi.processes or () if p.pid == facts.daemon.pid), None)
     started = process.started if process is not None else None
 
     def is_settled(debt: DebtRecord) -> bool:
-        if daemon_of(debt.argv) != "avahi-daemon":
+        if daemon_of(debt.argv) != AVAHI:
             return False
         if facts.daemon.pid is None:
             return True  # it reads its files when it is started

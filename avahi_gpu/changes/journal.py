@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 import msgspec
 
 from avahi_gpu.changes import rewrites
-from avahi_gpu.changes.debts import open_debts, paid_by
+from avahi_gpu.changes.debts import open_debts, paid_by, restarts_avahi
 from avahi_gpu.changes.record import (
     Before,
     CommandRecord,
@@ -170,17 +170,14 @@ def undo(unwinding: Unwinding, system: System, say: Say = lambda _: None) -> Und
         if isinstance(step, Reversal) and not _in_force(step.record, system):
             gone.append(step.record)
             continue
-        if isinstance(step, Reversal) and _reads_conf(step.record) and not daemons.would_start(system):
+        if isinstance(step, Reversal) and restarts_avahi(step.record) and not daemons.would_start(system):
             continue  # it runs, and would not with the file that is back
         say(step.change.title)
         try:
             with held():
-                if isinstance(step, Restore):
-                    _put_back(step, system, max(unwinding.runs, default=""))
-                else:
-                    _take_back(step.record, system)
+                take_step(step, max(unwinding.runs, default=""), system)
         except ChangeFailed as fault:
-            if isinstance(step, Reversal) and _may_be_void(step.record):
+            if isinstance(step, Reversal) and step.record.may_be_void:
                 gone.append(step.record)
                 continue
             failed.append(fault)
@@ -198,42 +195,18 @@ def undo(unwinding: Unwinding, system: System, say: Say = lambda _: None) -> Und
     return Undone(tuple(restored), tuple(kept), tuple(gone), tuple(left_folders), tuple(failed))
 
 
-def roll_back(
-    path: str, runs: Sequence[str], system: System, say: Say = lambda _: None
-) -> list[AvahiGpuError]:
-    """Put back avahi-daemon's file as it was before these runs, and start the daemon as it was started.
-
-    The rest of the runs stays. Returns why a step could not be taken. The journal stays as well: where this
-    is killed, undo or the next run completes it. Call it inside ``locked``.
-    """
-    records = [r for r in read_journal(system)[0] if r.run in runs and _belongs(r, path)]
-    failed: list[AvahiGpuError] = []
-    for step in unwind(records, system.read).steps:
-        say(step.change.title)
-        try:
-            if isinstance(step, Restore):
-                _put_back(step, system, runs[0])
-            else:
-                _take_back(step.record, system)
-        except ChangeFailed as fault:
-            if isinstance(step, Restore) or not _may_be_void(step.record):
-                failed.append(fault)
-    for debt in read_debts(system):
-        if debt.run in runs and daemons.is_named(debt.argv):
-            _record(PaymentRecord(debt.argv, run=debt.run), system)
-    return failed
+def take_step(step: Step, run: str, system: System) -> None:
+    """Put one file back, or take back what one command did. Raises ChangeFailed."""
+    if isinstance(step, Restore):
+        _put_back(step, system, run)
+    else:
+        _take_back(step.record, system)
 
 
-def _belongs(record: Record, path: str) -> bool:
-    """Whether a record is of this file of avahi-daemon's, or of the daemon itself."""
-    if isinstance(record, FileRecord):
-        return record.path == path
-    return isinstance(record, (CommandRecord, ReversalRecord)) and daemons.is_named(record.argv)
-
-
-def _may_be_void(record: CommandRecord) -> bool:
-    """Whether a crash kept us from knowing what a command did, so that there may be nothing to take back."""
-    return not record.done and (record.change != "daemon" or daemons.STOP in record.undo)
+def pay(debts: Sequence[DebtRecord], system: System) -> None:
+    """Remember that nothing of this is owed any more."""
+    for debt in debts:
+        _record(PaymentRecord(debt.argv, run=debt.run), system)
 
 
 def _change_file(change: Change, system: System, run: str) -> None:
@@ -298,10 +271,6 @@ def _run_command(change: Change, system: System, run: str) -> None:
         )
 
 
-def _reads_conf(record: CommandRecord) -> bool:
-    return record.change == "daemon" and daemons.is_named(record.argv) and daemons.is_restart(record.argv)
-
-
 def _in_force(record: CommandRecord, system: System) -> bool:
     """Return whether what a command did is still there, as far as anybody can tell."""
     if record.boot and record.boot != boot_id(system):
@@ -340,8 +309,7 @@ def _run_daemon(change: Change, system: System, run: str) -> None:
         raise ChangeFailed(
             f"{' '.join(change.argv)}: {done.reason}", "its log tells more (journalctl, or syslog)"
         )
-    for debt in paid_by(change, read_debts(system)):
-        _record(PaymentRecord(debt.argv, run=run), system)
+    pay(paid_by(change, read_debts(system)), system)
     if change.undo:
         _record(msgspec.structs.replace(record, done=True), system)
 

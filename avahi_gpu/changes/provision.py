@@ -22,6 +22,7 @@ from avahi_gpu.changes.plan import (
     whole,
     without,
 )
+from avahi_gpu.changes.rollback import roll_back
 from avahi_gpu.errors import ChangeFailed
 from avahi_gpu.host import avahi_log
 from avahi_gpu.host.interruption import held
@@ -145,7 +146,7 @@ class _Run:
         """Put the configuration back, start the daemon with it where it ran, and return what to tell."""
         told = avahi_log.read_complaint(self.system, since) or reason
         with held():
-            failed = journal.roll_back(conf, runs, self.system, self.say)
+            failed = roll_back(conf, runs, self.system, self.say)
         self.made[:] = [c for c in self.made if c.path != conf and daemon_of(c.argv) != AVAHI]
         done = "; ".join(change.title for change in self.made)
         hints = [

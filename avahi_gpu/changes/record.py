@@ -81,6 +81,11 @@ class CommandRecord(msgspec.Struct, frozen=True, tag="command", tag_field="kind"
     done: bool = False
     rewrites: tuple[Rewritten, ...] = ()
 
+    @property
+    def may_be_void(self) -> bool:
+        """Whether a crash kept us from knowing what it did, so that there may be nothing to take back."""
+        return not self.done and (self.change != "daemon" or "--kill" in self.undo)
+
 
 class ReversalRecord(msgspec.Struct, frozen=True, tag="reversal", tag_field="kind"):
     """What a done command did was taken back: an undo that is cut short does not do it twice."""

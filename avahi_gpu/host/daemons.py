@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 from avahi_gpu.errors import MalformedInput
@@ -15,7 +14,6 @@ DEFAULT_CONFIG = "/etc/avahi/avahi-daemon.conf"
 PROGRAM = "avahi-daemon"
 UNIT = "avahi-daemon.service"
 SOCKET = "avahi-daemon.socket"
-STOP = "--kill"  # avahi-daemon(8)
 ASK_SYSTEMD_S = 5.0  # it reads files and answers in ten milliseconds
 
 
@@ -49,16 +47,6 @@ def find_config(pid: int | None, avahi: DaemonFacts) -> str:
     """
     running = next((p.argv for p in avahi.processes or () if p.pid == pid and p.argv), ())
     return parse_config_path(list(running or (avahi.unit.argv if avahi.unit else ())))
-
-
-def is_named(argv: Sequence[str]) -> bool:
-    """Whether a command line starts, stops or enables avahi-daemon."""
-    return any(word in (PROGRAM, UNIT, SOCKET) for word in argv)
-
-
-def is_restart(argv: Sequence[str]) -> bool:
-    """Whether it is a restart of avahi-daemon, or half of one."""
-    return "restart" in argv or argv[0] == PROGRAM
 
 
 def would_start(system: System) -> bool:
