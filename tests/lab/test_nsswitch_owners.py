@@ -65,11 +65,10 @@ def test_authselect_is_asked_for_its_feature_and_undo_asks_it_back(site: Site) -
     site.run("authselect select local with-mkhomedir --force")
     before = site.picture()
 
-    check = site.run("avahi-gpu setup --check", 5)
     done = site.run("avahi-gpu setup --yes")
 
-    assert "authselect enable-feature with-mdns4" in check
-    assert "hosts: files myhostname mdns4_minimal [NOTFOUND=return] resolve" in check  # what it comes to
+    assert "authselect enable-feature with-mdns4" in done
+    assert "hosts: files myhostname mdns4_minimal [NOTFOUND=return] resolve" in done  # what it comes to
     assert "is a node" in done
     assert site.finds_itself()
     assert site.run("authselect current --raw") == "local with-mkhomedir with-mdns4\n"
@@ -97,13 +96,61 @@ def test_authselect_is_asked_for_its_feature_and_undo_asks_it_back(site: Site) -
     assert changed(edited, site.picture()) == []
 
 
-def test_where_the_c_library_reads_no_nsswitch_conf_the_rest_is_set_up(site: Site) -> None:
+def test_where_the_c_library_reads_no_nsswitch_conf_the_rest_is_to_be_set_up(site: Site) -> None:
     site.host.run(["rm", "/etc/os-release"], check=True)  # a link to a file that all hosts share
     site.host.write("/etc/os-release", "ID=alpine\n")
+
+    planned = site.run("avahi-gpu setup --check", 5)
+
+    assert "names are left out: this system's C library does not read nsswitch.conf" in planned
+    assert "torch.service" in planned and NSSWITCH not in planned
+
+
+@pytest.mark.faults  # tests/unit/changes/test_nsswitch_owners.py does the most of it without hosts
+def test_links_mounts_and_locks(site: Site) -> None:
+    """The file behind an administrator's link, or a mount, is edited; everybody else's is told and left."""
+    host = site.host
+    plain = host.read(NSSWITCH)
+    own = "/var/lib/site/nsswitch.conf"
+    good = plain.replace("files dns", "files mdns4_minimal [NOTFOUND=return] dns")
+    host.write(own, plain)
+    host.run(["ln", "-sf", own, NSSWITCH], check=True)
     before = site.picture()
 
-    done = site.run("avahi-gpu setup --yes")
+    site.run("avahi-gpu setup --yes --only names", None)
+    assert host.read(own) == good
+    assert changed(before, site.picture()) == []
+    site.run("avahi-gpu undo --yes")
+    assert host.read(own) == plain
 
-    assert "names are left out: this system's C library does not read nsswitch.conf" in done
-    assert "is a node; _torch._tcp is seen on eth0" in done
-    assert NSSWITCH.removeprefix("/etc") not in changed(before, site.picture())
+    def refused(words: str) -> None:
+        before = site.picture()
+        assert words in site.run("avahi-gpu setup --yes --only names", 1)
+        assert changed(before, site.picture()) == []
+        assert host.read(own) == plain
+
+    host.run(["ln", "-sf", "/var/lib/nowhere", NSSWITCH], check=True)
+    refused("is a link to /var/lib/nowhere, which is not there")
+
+    vendors = "/usr/share/libc-bin/nsswitch.conf"
+    if Path(vendors).exists():
+        host.run(["ln", "-sf", vendors, NSSWITCH], check=True)
+        refused(f"cp --remove-destination {vendors} {NSSWITCH}")
+
+    # a mount of its own, as in containers: a rename over it is not possible
+    host.run(["rm", NSSWITCH], check=True)
+    host.write(NSSWITCH, "")
+    host.run(["mount", "--bind", own, NSSWITCH], check=True)
+    site.run("avahi-gpu setup --yes --only names", None)
+    assert host.read(NSSWITCH) == host.read(own) == good
+    site.run("avahi-gpu undo --yes")
+    assert host.read(NSSWITCH) == host.read(own) == plain
+
+    host.run(["mount", "-o", "remount,bind,ro", NSSWITCH], check=True)
+    refused("change it in the image that this system starts from")
+    host.run(["umount", NSSWITCH], check=True)
+
+    host.write(NSSWITCH, plain)
+    if host.run(["chattr", "+i", NSSWITCH]).returncode == 0:  # not every file system has attributes
+        refused(f"chattr -i {NSSWITCH} && avahi-gpu setup")
+        host.run(["chattr", "-i", NSSWITCH], check=True)
