@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.fake_nvml import LIBRARY, ONE, STATE, make_library
 from tests.lab.tree import changed, take_picture
 from tests.machines.image import root_of
 from tests.machines.lab import Lab
@@ -78,9 +80,12 @@ def published(machine: Machine) -> dict[str, Any]:
 def test_machines_that_boot_an_image_are_nodes_and_tell_at_each_boot_what_they_are(
     make_machines: Callable[..., Lab], tmp_path: Path
 ) -> None:
-    build_image(make_machines(1, binds=[f"{root_of()}:{BASE}"])[0], tmp_path)
+    driver = make_library(tmp_path)
+    layer = tmp_path / "layer"
+    layer.mkdir()
+    build_image(make_machines(1, binds=[f"{root_of()}:{BASE}"])[0], layer)
 
-    one, two = make_machines(2, layer=tmp_path)
+    one, two = make_machines(2, layer=layer)
 
     # nobody has run setup on them
     seen = published(one)
@@ -98,6 +103,9 @@ def test_machines_that_boot_an_image_are_nodes_and_tell_at_each_boot_what_they_a
     assert records is not None
     one.write("/etc/machine-id", "1" * 32 + "\n")
     one.write("/etc/avahi-gpu/config.toml", "priority = 7\n")
+    if driver is not None:  # the card is swapped
+        one.write(f"/usr/lib/{platform.machine()}-linux-gnu/{LIBRARY}", driver.read_bytes())
+        one.write(STATE, ONE)
     edited = (two.read(SERVICE) or b"") + b"<!-- by hand -->\n"
     two.write(SERVICE, edited)
     one.reboot()
@@ -105,6 +113,9 @@ def test_machines_that_boot_an_image_are_nodes_and_tell_at_each_boot_what_they_a
     service = (one.read(SERVICE) or b"").decode()
     assert "<txt-record>prio=7</txt-record>" in service
     assert seen[one.name]["id"] not in service
+    assert "<txt-record>gpus=0</txt-record>" in service or driver is not None
+    assert "<txt-record>gpu=NVIDIA GeForce RTX 4090</txt-record>" in service or driver is None
+    assert "<txt-record>driver=550.90.07</txt-record>" in service or driver is None
     assert len((one.read(JOURNAL) or b"").splitlines()) == len(records.splitlines())
     assert two.read(SERVICE) == edited
     assert "it is kept" in said_at_boot(two)
