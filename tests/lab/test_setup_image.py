@@ -44,7 +44,7 @@ def image(tmp_path: Path) -> Path:
         "etc/config/nsswitch.conf": "passwd: files\nhosts: files dns\n",
         "etc/hosts": "127.0.0.1 localhost\n",
         "etc/machine-id": "0123456789abcdef0123456789abcdef\n",
-        "etc/avahi/avahi-daemon.conf": "[server]\n# kept\nuse-ipv4=yes\nuse-ipv6=yes\n",
+        "etc/avahi/avahi-daemon.conf": "[server]\n# kept\nuse-ipv4=no\nuse-ipv6=yes\n",
         "etc/systemd/system/README": "",
         "usr/lib/systemd/systemd": "",
         "usr/lib/systemd/system/avahi-daemon.service": AVAHI_UNIT,
@@ -89,6 +89,7 @@ def test_an_image_is_set_up_by_its_files_alone_and_undone_byte_for_byte(host: Ho
     pending = json.loads(check.stdout)["data"]["changes"]
     assert [c.get("path") or c["argv"] for c in pending] == [
         "/etc/nsswitch.conf",
+        "/etc/avahi/avahi-daemon.conf",
         f"/{SERVICE}",
         f"/etc/systemd/system/{UNIT}",
         ["systemctl", "enable", "avahi-daemon.service"],
