@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.machines.lab import Lab
 
 
@@ -31,6 +33,7 @@ def test_machines_boot_keep_their_disk_and_are_reached(make_machines: Callable[.
     assert two.run(["true"]).returncode == 0
 
 
+@pytest.mark.faults  # test_adding_a_machine.py does that, and more
 def test_avahi_gpu_installs_by_apt_and_pip_without_a_network(make_machines: Callable[..., Lab]) -> None:
     machine = make_machines(1)[0]
 

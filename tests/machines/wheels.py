@@ -6,6 +6,7 @@ import hashlib
 import platform
 import shutil
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 from tests.machines.cache import key_of, made, step
@@ -72,6 +73,16 @@ def needed_wheels(release: str) -> Path:
         (folder / "needed").write_text(" ".join(needed) + "\n")
 
     return made(f"needed-{release}", key_of(release, *needed), fetch)
+
+
+def torch_wheels(release: str) -> Path:
+    """Return a folder with the wheels of the torch that runs here, and of what it needs. Raises NotMade."""
+    wanted = [f"{name}=={version(name)}" for name in ("torch", "numpy")]
+
+    def fetch(folder: Path) -> None:
+        step([*PIP, "download", "-q", "-d", folder, *_for_release(release), *wanted], "fetching torch")
+
+    return made(f"torch-{release}", key_of(release, *wanted), fetch)
 
 
 def _tools() -> Path:
