@@ -2,6 +2,7 @@
 
 from avahi_gpu.checks import (
     absence,
+    authselect,
     boot,
     cluster,
     daemon_config,
@@ -36,6 +37,7 @@ from avahi_gpu.checks import (
 
 __all__ = [
     "absence",
+    "authselect",
     "boot",
     "cluster",
     "daemon_config",

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from avahi_gpu.checks import fixes
+from avahi_gpu.checks.outcome import Outcome, ok, skip, unread, warn
+from avahi_gpu.checks.registry import check
 from avahi_gpu.files import nsswitch
 from avahi_gpu.files.authselect import CONFIG, FEATURE, USER_FILE
 from avahi_gpu.files.nsswitch_grammar import decode, parse
-from avahi_gpu.model import Authselect, Fix
+from avahi_gpu.model import Authselect, Facts, Fix
 
 CUSTOM = "custom/"  # before the names of profiles that an administrator made, in /etc/authselect/custom
 FROM_USER_FILE = "with-custom-hosts"  # of profiles before 1.3 that hold a hosts line of their own
@@ -21,6 +23,32 @@ class Told:
     fix: Fix | None = None
     hint: str = ""
     evidence: tuple[str, ...] = ()
+
+
+@check(
+    "AG125",
+    slug="hosts-line-lasts",
+    area="names",
+    says="the hosts line outlasts the program that writes nsswitch.conf",
+    needs=("AG104",),
+)
+def hosts_line_lasts(facts: Facts) -> Outcome:
+    """authselect writes its files anew with each update of its package, and drops what was edited in them."""
+    known = facts.names.authselect
+    if known is None and "names.authselect" in facts.unread:
+        return unread(facts, "names.authselect", "what authselect would write")
+    if known is None:
+        return ok()
+    if known.present is None:
+        return skip("authselect does not tell what it would write")
+    if _asks_mdns_first(known.present):
+        return ok(f"authselect's profile: {' '.join((known.profile, *known.features))}")
+    evidence = [f"authselect would write: {_hosts_line(known.present)}"]
+    says = "authselect will take mDNS off the hosts line: somebody edited the line, and not its profile"
+    if known.generated is not None and _asks_mdns_first(known.generated):
+        command = f"authselect enable-feature {FEATURE}"
+        return warn(says, evidence, fix=Fix("let authselect know", commands=(command,)))
+    return warn(says, evidence, hint=_by_hand(known, facts.nsswitch.content))
 
 
 def put_mdns_first(known: Authselect, content: bytes | None) -> Told:
@@ -37,7 +65,7 @@ def put_mdns_first(known: Authselect, content: bytes | None) -> Told:
     if not known.profile:
         return Told(hint="authselect does not tell which profile is selected; see: authselect current")
     evidence = (f"authselect's profile: {' '.join((known.profile, *known.features))}",)
-    if known.generated is None or not nsswitch.judge(decode(known.generated) + "\n").asks_first:
+    if known.generated is None or not _asks_mdns_first(known.generated):
         return Told(hint=_by_hand(known, content), evidence=evidence)
     if known.edited is None:
         hint = f"authselect does not tell what it would write; run: authselect enable-feature {FEATURE}"
@@ -48,8 +76,7 @@ def put_mdns_first(known: Authselect, content: bytes | None) -> Told:
             f"create-profile), then run: authselect enable-feature {FEATURE}",
             evidence=(*evidence, *(f"{path} was edited since authselect wrote it" for path in known.edited)),
         )
-    line = parse(decode(known.generated) + "\n").hosts
-    title = f"let authselect write “{' '.join(line.text.split()) if line else FEATURE}”"
+    title = f"let authselect write “{_hosts_line(known.generated)}”"
     change = fixes.command(
         title,
         ("authselect", "enable-feature", FEATURE),
@@ -57,6 +84,15 @@ def put_mdns_first(known: Authselect, content: bytes | None) -> Told:
         verify=("grep", "--quiet", "--line-regexp", FEATURE, CONFIG),
     )
     return Told(Fix(title, (change,)), evidence=evidence)
+
+
+def _asks_mdns_first(generated: bytes) -> bool:
+    return nsswitch.judge(decode(generated) + "\n").asks_first
+
+
+def _hosts_line(generated: bytes) -> str:
+    line = parse(decode(generated) + "\n").hosts
+    return " ".join(line.text.split()) if line else "no hosts line"
 
 
 def _by_hand(known: Authselect, content: bytes | None) -> str:

@@ -142,6 +142,8 @@ def _repair_hosts(parsed: Nsswitch, machine: Machine, owner: Refusal | None) -> 
             return Repair("works", dead_dns, "write .local and .local. instead of * into it", line=number)
         verdict: Verdict = "untouched" if judgement.ends else "works"
         return Repair(verdict, says, _explain_missing(parsed, machine), line=number)
+    if owner is not None and judgement.asks_first:
+        return Repair("works", says, _explain_missing(parsed, machine), line=number)
     if owner is not None:
         return Repair("managed", owner.says, owner.hint, line=number)
     if offer is not None:

@@ -44,7 +44,8 @@ def ask(system: System) -> Authselect:
         generated = next(iter(answer.values()), None)
     user_file = system.read(authselect.USER_FILE, nsswitch.SIZE_MAX).content
     edited = _edited(system, now) if now else None
-    return Authselect(True, profile, features, offered, edited, generated, user_file)
+    present = next((new for path, new in now.items() if path.endswith("/nsswitch.conf")), None)
+    return Authselect(True, profile, features, offered, edited, present, generated, user_file)
 
 
 def _edited(system: System, generated: dict[str, bytes]) -> tuple[str, ...]:

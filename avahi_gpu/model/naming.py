@@ -130,7 +130,8 @@ class Authselect:
     """authselect(8), where it writes nsswitch.conf. ``profile`` '' where it did not tell.
 
     ``edited``: files of its that somebody has edited since, which it would write anew; None: not known.
-    ``generated``: nsswitch.conf as it would be with mDNS, None where the profile has no feature for that.
+    ``present``: nsswitch.conf as it would write it now. ``generated``: as it would with mDNS, None where the
+    profile has no feature for that.
     """
 
     installed: bool
@@ -138,5 +139,6 @@ class Authselect:
     features: tuple[str, ...] = ()
     offered: tuple[str, ...] = ()
     edited: tuple[str, ...] | None = None
+    present: bytes | None = None
     generated: bytes | None = None
     user_file: bytes | None = None  # /etc/authselect/user-nsswitch.conf, of versions before 1.3

@@ -95,6 +95,15 @@ def test_authselect_is_asked_for_its_feature_and_undo_asks_it_back(site: Site) -
     assert "keep your edits in a profile of your own" in refused
     assert changed(edited, site.picture()) == []
 
+    # the line right by hand: it works, until authselect writes it anew
+    path = "/etc/authselect/nsswitch.conf"
+    site.host.write(path, site.host.read(path).replace("myhostname", "myhostname mdns4_minimal"))
+
+    told = site.run("avahi-gpu doctor --only AG125", None)
+
+    assert "authselect will take mDNS off the hosts line" in told
+    assert "authselect enable-feature with-mdns4" in told
+
 
 def test_where_the_c_library_reads_no_nsswitch_conf_the_rest_is_to_be_set_up(site: Site) -> None:
     site.host.run(["rm", "/etc/os-release"], check=True)  # a link to a file that all hosts share
