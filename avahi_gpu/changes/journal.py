@@ -351,12 +351,14 @@ def _close_journal(
     still = unwind(ours, system.read)
     open_paths = {*still.kept, *(r.path for r in still.restores)} - restored
     waits = any(isinstance(r, FileRecord) and r.path in open_paths for r in ours)
+    # empty, and yet it could not be removed: the next undo tries again
+    stubborn = [path for path in left_folders if not system.list_folder(path)]
     remaining = [
         r
         for r in records
         if r.run not in runs
         or (isinstance(r, FileRecord) and r.path in open_paths)
-        or (isinstance(r, FolderRecord) and r.path in left_folders and waits)
+        or (isinstance(r, FolderRecord) and r.path in left_folders and (waits or r.path in stubborn))
         or r in stuck
     ]
     if remaining or pages.foreign:

@@ -59,5 +59,7 @@ def _try(handle: int) -> bool:
     except OSError as fault:
         if fault.errno in (errno.EWOULDBLOCK, errno.EACCES):
             return False
-        raise ChangeFailed(f"cannot lock {LOCK}: {fault.strerror}") from fault
+        raise ChangeFailed(
+            f"cannot lock {LOCK}: {fault.strerror}", "nothing was changed; see that /run is as it should be"
+        ) from fault
     return True

@@ -1,7 +1,8 @@
 """Run inside a virtual host: kill setup or undo at every call that changes something, and see what is left.
 
-``python -m tests.lab.kill_driver PEER STEP SCENARIO…`` tries every STEP-th point of each scenario and prints
-one JSON object: {scenario: {"points": how many there are, "tried": [numbers], "wrong": [sentences]}}.
+``python -m tests.lab.kill_driver PEER STEP ERRNO SCENARIO…`` tries every STEP-th point of each scenario and
+prints one JSON object: {scenario: {"points": how many there are, "tried": [numbers], "wrong": [sentences]}}.
+With an ERRNO that is not 0 nobody is killed: that call fails with it, as on a full disk.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from avahi_gpu.changes import journal
 from avahi_gpu.changes.lock import locked
 from avahi_gpu.changes.provision import provision
 from avahi_gpu.checks.registry import run_checks, setup_findings
+from avahi_gpu.errors import ChangeFailed
 from avahi_gpu.host import daemons
 from avahi_gpu.host.facts import read_facts
 from avahi_gpu.host.system import System
-from avahi_gpu.model import SERVICE_FILE, Change, Facts, Finding
+from avahi_gpu.model import SERVICE_FILE, Facts, Finding
 from tests.lab import syscalls
 from tests.lab.kill_point import run_until
 
@@ -38,6 +40,7 @@ SERVICE = Path(str(SERVICE_FILE))
 HAND_WRITTEN = b"""<?xml version="1.0" standalone='no'?>
 <service-group><name>by hand</name><service><type>_torch._tcp</type><port>1</port></service></service-group>
 """
+NO_SENTENCE = 98  # exit code of an error that does not say what to do
 RESOLVED_WITHIN_S = 10.0
 ENOUGH = 20  # mistakes, to see what is the matter
 MS_BIND = 4096  # sys/mount.h
@@ -152,23 +155,28 @@ class Driver:
 
     def provision(self) -> int:
         """What ``setup --yes`` does, without what only reads; return its exit code."""
-        made: list[Change] = []
-        provision(
-            self.read(self.facts),
-            judge=self.judge,
-            read=self.read,
-            approve=lambda step: step,
-            system=SYSTEM,
-            made=made,
-            command="setup",
-        )
+        try:
+            provision(
+                self.read(self.facts),
+                judge=self.judge,
+                read=self.read,
+                approve=lambda step: step,
+                system=SYSTEM,
+                made=[],
+                command="setup",
+            )
+        except ChangeFailed as fault:
+            return 1 if fault.message and fault.hint else NO_SENTENCE
         return 0
 
     def take_back(self) -> int:
         """What ``undo --yes`` does."""
-        with locked(SYSTEM):
-            journal.tidy(SYSTEM)
-            done = journal.undo(journal.plan_undo(SYSTEM), SYSTEM)
+        try:
+            with locked(SYSTEM):
+                journal.tidy(SYSTEM)
+                done = journal.undo(journal.plan_undo(SYSTEM), SYSTEM)
+        except ChangeFailed as fault:
+            return 1 if fault.message and fault.hint else NO_SENTENCE
         return 1 if done.failed or done.kept else 0
 
     def judge(self, facts: Facts) -> list[Finding]:
@@ -217,15 +225,18 @@ class Driver:
             time.sleep(0.2)
         return True
 
-    def try_point(self, point: int) -> list[str]:
-        """Kill at the point, look, go on; return what is wrong."""
+    def try_point(self, point: int, fails_with: int) -> list[str]:
+        """Kill at the point, or let the call fail; look, go on; return what is wrong."""
         if self.scenario.restarts:
             self.restart()
         if self.scenario.undoes:
             assert self.set_up() == 0
-        run = run_until(self.take_back if self.scenario.undoes else self.provision, point)
-        at = f"killed before call {point}, {run.calls[-1] if run.calls else '-'}"
-        if run.code is not None:
+        run = run_until(self.take_back if self.scenario.undoes else self.provision, point, fails_with)
+        call = run.calls[point - 1] if len(run.calls) >= point else "-"
+        at = f"{'a failure of' if fails_with else 'killed before'} call {point}, {call}"
+        if fails_with and run.code not in (0, 1):
+            return [f"{at}: it ended with {run.code}"]
+        if not fails_with and run.code is not None:
             return [f"{at}: it was not killed, but ended with {run.code}"]
         wrong = [f"{at}: {what}" for what in self.look()]
         finish = [self.undo] if self.scenario.undoes and point % 2 else [self.set_up, self.undo]
@@ -301,7 +312,9 @@ def picture() -> Picture:
     return found
 
 
-def try_scenario(scenario: Scenario, peer: str, facts: Facts, first: int, step: int) -> dict[str, object]:
+def try_scenario(
+    scenario: Scenario, peer: str, facts: Facts, first: int, step: int, fails_with: int
+) -> dict[str, object]:
     """Try its points from ``first`` on and return what came of it."""
     began = time.monotonic()
     driver = Driver(scenario, peer, facts)
@@ -314,7 +327,7 @@ def try_scenario(scenario: Scenario, peer: str, facts: Facts, first: int, step: 
     tried = list(range(first, len(whole.calls) + 1, step))
     wrong: list[str] = []
     for point in tried:
-        wrong += driver.try_point(point)
+        wrong += driver.try_point(point, fails_with)
         if len(wrong) > ENOUGH:
             break
     return {
@@ -326,15 +339,16 @@ def try_scenario(scenario: Scenario, peer: str, facts: Facts, first: int, step: 
     }
 
 
-def main(peer: str, step: int, names: Sequence[str]) -> None:
+def main(peer: str, step: int, fails_with: int, names: Sequence[str]) -> None:
     """Try the scenarios and print what came of them."""
     clean = Clean()
     found = {}
     for number, name in enumerate(names):
-        found[name] = try_scenario(SCENARIOS[name], peer, clean.facts, number % step + 1, step)
+        first = number % step + 1
+        found[name] = try_scenario(SCENARIOS[name], peer, clean.facts, first, step, fails_with)
         clean.restore()
     print(json.dumps(found))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), sys.argv[3:])
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])

@@ -1,4 +1,4 @@
-"""Kill a process just before the n-th system call by which it changes something. Linux's ptrace(2), no mock.
+"""Kill a process at the n-th system call by which it changes something, or let that call fail: by ptrace(2).
 
 The process is a fork of this one, so it begins with all its modules loaded: one more point costs little.
 """
@@ -15,10 +15,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-_TRACEME, _SYSCALL, _SETOPTIONS, _GET_SYSCALL_INFO = 0, 24, 0x4200, 0x420E
+_TRACEME, _GETREGS, _SETREGS, _SYSCALL, _SETOPTIONS, _GET_SYSCALL_INFO = 0, 12, 13, 24, 0x4200, 0x420E
 _TRACESYSGOOD, _EXITKILL = 1, 0x100000
 _ENTRY = 1
 _INFO_BYTES = 88  # struct ptrace_syscall_info
+_REGISTERS = 27  # struct user_regs_struct of x86_64, with these two among them
+_RAX, _ORIG_RAX = 10, 15
+CAN_FAIL_CALLS = platform.machine() == "x86_64"
 _WALL = 0x40000000
 _CLONE_VFORK = 0x4000
 _CHANGES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
@@ -54,10 +57,11 @@ class Run:
     calls: tuple[str, ...]
 
 
-def run_until(work: Callable[[], int], point: int = 0) -> Run:
+def run_until(work: Callable[[], int], point: int = 0, fails_with: int = 0) -> Run:
     """Run ``work`` in a process of its own, killed just before its ``point``-th call; 0: never.
 
-    What it starts is not touched: it lives on, as after a real SIGKILL.
+    What it starts is not touched: it lives on, as after a real SIGKILL. ``fails_with``: the call does nothing
+    and fails with that errno instead, and the process goes on.
     """
     pid = os.fork()
     if pid == 0:
@@ -86,7 +90,12 @@ def run_until(work: Callable[[], int], point: int = 0) -> Run:
         name = _call_that_changes(pid)
         if name:
             calls.append(name)
-        if name and len(calls) == point:
+        if name and len(calls) == point and fails_with:
+            _set_register(pid, _ORIG_RAX, -1)  # no such call: the kernel does nothing
+            _ptrace(_SYSCALL, pid, None, None)
+            os.waitpid(pid, _WALL)
+            _set_register(pid, _RAX, -fails_with)
+        elif name and len(calls) == point:
             os.kill(pid, signal.SIGKILL)  # at the entry: the kernel does not begin the call any more
             os.waitpid(pid, _WALL)
             return Run(None, tuple(calls))
@@ -109,6 +118,14 @@ def _call_that_changes(pid: int) -> str:
     if name in ("write", "pwrite", "fsync"):
         return name if _is_on_disk(pid, first) else ""
     return name
+
+
+def _set_register(pid: int, index: int, value: int) -> None:
+    registers = (ctypes.c_uint64 * _REGISTERS)()
+    place = ctypes.cast(registers, ctypes.c_void_p)
+    _ptrace(_GETREGS, pid, None, place)
+    registers[index] = value % (1 << 64)
+    _ptrace(_SETREGS, pid, None, place)
 
 
 def _is_on_disk(pid: int, handle: int) -> bool:
