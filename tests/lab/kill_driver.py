@@ -25,6 +25,7 @@ from avahi_gpu.changes import journal
 from avahi_gpu.changes.lock import locked
 from avahi_gpu.changes.provision import provision
 from avahi_gpu.checks.registry import run_checks, setup_findings
+from avahi_gpu.cli import program
 from avahi_gpu.errors import ChangeFailed
 from avahi_gpu.host import daemons
 from avahi_gpu.host.facts import read_facts
@@ -98,6 +99,7 @@ class Scenario:
     resolved: bool = True  # whether names resolve before setup already
     more: tuple[str, ...] = ()  # checks beside those of setup
     restarts: bool = False
+    whole: bool = False  # the command line's own program runs, with all that it reads and proves
     in_place: bool = False
 
 
@@ -107,6 +109,8 @@ SCENARIOS = {
     "folder": Scenario(remove_services),
     "mount": Scenario(mount_over, in_place=True),
     "restart": Scenario(hide_services, more=("AG305",), restarts=True),
+    "program": Scenario(improve_names, whole=True),
+    "undo-program": Scenario(improve_names, undoes=True, whole=True),
     "undo-mend": Scenario(mend_names, undoes=True, resolved=False),
     "undo-improve": Scenario(improve_names, undoes=True),
     "undo-folder": Scenario(remove_services, undoes=True),
@@ -126,7 +130,8 @@ class Clean:
         with suppress(OSError):
             syscalls.unmount(str(NSSWITCH))
         for path, content in self.files.items():
-            path.write_bytes(content)
+            if path.read_bytes() != content:
+                path.write_bytes(content)
         SERVICE.parent.mkdir(exist_ok=True)
         SERVICE.unlink(missing_ok=True)
 
@@ -155,6 +160,8 @@ class Driver:
 
     def provision(self) -> int:
         """What ``setup --yes`` does, without what only reads; return its exit code."""
+        if self.scenario.whole:
+            return run_program(["setup", "--yes"])
         try:
             provision(
                 self.read(self.facts),
@@ -171,6 +178,8 @@ class Driver:
 
     def take_back(self) -> int:
         """What ``undo --yes`` does."""
+        if self.scenario.whole:
+            return run_program(["undo", "--yes"])
         try:
             with locked(SYSTEM):
                 journal.tidy(SYSTEM)
@@ -268,6 +277,20 @@ class Driver:
             if content not in allowed:
                 wrong.append(f"{path} is neither the old nor the new one")
         return wrong
+
+
+def run_program(words: list[str]) -> int:
+    """Run avahi-gpu in this process, as its entry point does; return the exit code."""
+    silent = os.open(os.devnull, os.O_RDWR)
+    spoken = os.dup(1)
+    os.dup2(silent, 1)
+    try:
+        return program.run(words)
+    finally:
+        sys.stdout.flush()
+        os.dup2(spoken, 1)
+        os.close(silent)
+        os.close(spoken)
 
 
 def before(image: Picture, path: Path) -> bytes | None:
