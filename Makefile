@@ -1,6 +1,6 @@
 # Every target installs what it needs first and says so; a second run has nothing to install.
 
-.PHONY: help test faults fuzz demo bench chaos torches lint clean
+.PHONY: help test faults kills fuzz demo bench chaos torches lint clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -13,6 +13,10 @@ test: ## Check style and types, run every test; ARGS="-k roster" goes to pytest
 faults: ## Run the long list of faults on virtual hosts, half an hour; ARGS="-k deaf" goes to pytest
 	@scripts/bootstrap
 	@scripts/as-root .venv/bin/python -m pytest -p no:cacheprovider -m faults $(ARGS)
+
+kills: ## Kill setup and undo at every system call that changes something, and fill the disk at each; some minutes
+	@scripts/bootstrap
+	@scripts/as-root .venv/bin/python -m pytest -p no:cacheprovider -rP -m 'faults or not faults' tests/lab/test_kills.py $(ARGS)
 
 fuzz: ## Feed every parser with anything, and glibc with nsswitch.conf files, for minutes; SEED=2 for others
 	@scripts/bootstrap

@@ -123,6 +123,8 @@ def tidy(system: System) -> list[str]:
         mended.append(restore.path)
     for path in {r.path for r in records if isinstance(r, FileRecord)}:
         system.sweep(path)
+    if system.is_absent(JOURNAL):
+        system.remove_folder(STATE_FOLDER)  # an undo that was killed at its very end
     return mended
 
 

@@ -73,10 +73,7 @@ def provision(
         return next_step(whole(without(plan(findings), [*in_vain(made), *refused])))
 
     with locked(system, say) as waited:
-        mended = journal.tidy(system)
-        for path in mended:
-            say(f"{path} was half written when an earlier run was cut off: it is as it was before that")
-        if waited or mended:
+        if tidy(system, say) or waited:
             facts = read(facts)
         for _ in range(MAX_STEPS):
             step = next_changes(facts)
@@ -162,6 +159,21 @@ class _Run:
 
 def _is_up(facts: Facts) -> bool:
     return facts.daemon.on_bus and facts.daemon.server_state == RUNNING
+
+
+def recover(system: System, say: Say = lambda _: None) -> None:
+    """Put right what a run left behind that was killed: a half-written file must not be what is judged."""
+    if system.is_root and not system.is_absent(journal.JOURNAL):
+        with locked(system, say):
+            tidy(system, say)
+
+
+def tidy(system: System, say: Say) -> bool:
+    """Do so within the lock; return whether a file was half written."""
+    mended = journal.tidy(system)
+    for path in mended:
+        say(f"{path} was half written when an earlier run was cut off: it is as it was before that")
+    return bool(mended)
 
 
 def unsettled(system: System, facts: Facts, run: str = "") -> list[Finding]:

@@ -88,6 +88,10 @@ def diagnose(system: System, order: Order) -> Result:
     # what readers fail with is told as unread, or ends the program with a sentence; no words besides
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     doctor = Doctor(system, order)
+    if order.fix:
+        from avahi_gpu.changes.provision import recover  # loading it takes 20 ms
+
+        recover(system, lambda text: order.out.print(f"… {printable(text)}"))
     facts = doctor.read(None)
     findings = doctor.judge(facts)
     show_stories(stories_of(facts), order.out)

@@ -15,7 +15,7 @@ from rich.console import Console
 import avahi_gpu.checks  # noqa: F401  registers them
 from avahi_gpu.changes.change import describe
 from avahi_gpu.changes.plan import Judge, plan_all
-from avahi_gpu.changes.provision import provision, unsettled
+from avahi_gpu.changes.provision import provision, recover, unsettled
 from avahi_gpu.checks.registry import all_checks, is_unasked, run_checks, setup_findings, told_findings
 from avahi_gpu.cli.consent import ask_for, demand_consent, demand_root
 from avahi_gpu.cli.imaging import describe_image, describe_undo, find_notes, offline
@@ -79,6 +79,10 @@ class Order:
         """The words after ``avahi-gpu``."""
         return "setup" if self.root is None else f"setup --root {quote(self.root)}"
 
+    def tell(self, text: str) -> None:
+        """Say what is being done."""
+        self.out.print(f"… {printable(text, 1000)}")
+
     def tell_notes(self, facts: Facts) -> None:
         """Say what is worth knowing and nothing that setup would change."""
         for line in find_notes(setup_findings(facts, self.areas)):
@@ -106,6 +110,8 @@ def set_up(system: System, order: Order) -> Result:
 
     if isinstance(system, Image) and system.is_root and not order.check:
         system.sweep_policy()
+    if not order.check:
+        recover(system, order.tell)
     key_owner = _demand_usable_key(system) if system.is_whole else ""
     facts = read(None)
     _demand_sound(facts, judge)
@@ -153,7 +159,7 @@ def _change(
             system=system,
             made=made,
             command="setup",
-            say=lambda text: order.out.print(f"… {printable(text)}"),
+            say=order.tell,
         )
         if facts.init != "systemd" and facts.image is None and any(c.kind == "daemon" for c in made):
             order.out.print(
