@@ -109,7 +109,10 @@ def lan_let_in(facts: Facts) -> Outcome:
     """
     firewall = facts.network.firewall
     if firewall is None:
-        return unread(facts, FIREWALL, "the firewall's rules")
+        outcome = unread(facts, FIREWALL, "the firewall's rules")
+        if facts.opens_firewall and facts.is_root:
+            return error(outcome.says, hint="the tool that shows them has to work: nft list ruleset")
+        return outcome
     shut = [w for w in firewall.walls if w.shut and not w.public]
     if not facts.opens_firewall:
         causes = {"AG204": mdns_let_in, "AG205": mdns_let_out, "AG206": connections_let_in}

@@ -276,7 +276,8 @@ def _tell_firewall(order: Order, facts: Facts) -> None:
     if facts.image is not None or (order.areas and "network" not in order.areas):
         return
     for finding in run_checks(facts, TOLD):
-        if finding.id in TOLD and finding.verdict in ("info", "warn", "error"):
+        worth = ("info", "warn", "error", "unknown") if order.firewall else ("info", "warn", "error")
+        if finding.id in TOLD and finding.verdict in worth:
             hint = finding.hint if order.firewall else "avahi-gpu setup --firewall opens it for the LAN"
             order.out.print(printable(f"{finding.says} ({finding.id}); {hint}".removesuffix("; "), 1000))
 

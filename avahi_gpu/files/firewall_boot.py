@@ -16,8 +16,8 @@ _INCLUDE = f'include "{INCLUDED}"'
 _NOTE = '# avahi-gpu lets the LAN in; "avahi-gpu undo" takes this out again'
 _HEAD = """\
 # The LAN's machines are let in: made by avahi-gpu setup --firewall, and taken out by avahi-gpu undo.
-# The file that loads all rules includes this one at its end. The first two lines of each three change nothing
-# where the chain is there, and keep that file loadable where it has been renamed.
+# The file that loads all rules includes this one at its end. To add a table and a chain that are there changes
+# nothing, and keeps that file loadable where they have got another name.
 """
 _FAMILIES = r"(?:(ip|ip6|inet|arp|bridge|netdev)\s+)?"
 
@@ -52,11 +52,9 @@ def write_nft(rules: Iterable[tuple[tuple[str, str, str], bool, Sequence[str]]])
     lines = []
     for place, at_end, words in rules:
         where = " ".join(place)
-        lines += [
-            f"add table {' '.join(place[:2])}",
-            f"add chain {where}",
-            f"{'add' if at_end else 'insert'} rule {where} {' '.join(words)}",
-        ]
+        made = [f"add table {' '.join(place[:2])}", f"add chain {where}"]
+        lines += [line for line in made if line not in lines]
+        lines.append(f"{'add' if at_end else 'insert'} rule {where} {' '.join(words)}")
     return _HEAD + "".join(f"{line}\n" for line in lines)
 
 

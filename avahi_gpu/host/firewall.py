@@ -35,6 +35,7 @@ LIST_S = 5.0  # ten thousand rules take half a second to print
 ASK_S = 3.0  # firewall-cmd is a Python program that asks a daemon
 READ_S = LIST_S + 4.0  # with firewalld it is asked four times, each in half a second
 RULES_MAX = 16 << 20  # characters; a cluster of containers has some megabytes
+FIREWALLD_PID = "/run/firewalld.pid"
 PORT_RANGE = "/proc/sys/net/ipv4/ip_local_port_range"
 HIGH_PORTS: Interval = (32768, 60999)  # the kernel's default
 LINK_LOCAL = "fe80::/64"
@@ -107,10 +108,13 @@ def read_tables(system: System) -> list[Table]:
         tables = firewall_nft.parse(done.stdout)
         if firewall_nft.has_foreign_rules(done.stdout):
             tables = _replace_foreign(system, tables)
-    elif _loaded(system, "nf_tables"):
+    else:
+        # ufw and others need no nft; a kernel that has nf_tables built in lists no module of that name
         tables = _saved(system, "nft")
-        if not tables:
+        if not tables and _loaded(system, "nf_tables"):
             raise Unreadable("the kernel has nf_tables, and neither nft nor iptables is here to show it")
+        if system.exists(FIREWALLD_PID) and keeper_of(tables) != "firewalld":
+            raise Unreadable("firewalld runs, and nft (package nftables) is not here to show its rules")
     if any(system.read(f"/proc/net/{name}").content for name in ("ip_tables_names", "ip6_tables_names")):
         legacy = _saved(system, "legacy")
         if not legacy:

@@ -27,16 +27,20 @@ def show_changes(console: Console, changes: Iterable[Change], *, with_diffs: boo
         if with_diffs:
             show_diff(console, change)
             if change.undo:
-                words = ["N" if word == HANDLE else word for word in change.undo]
-                line = printable(shlex.join(words), LINE_LIMIT)
+                line = printable(shlex.join(_readable(change.undo)), LINE_LIMIT)
                 console.print(f"    undo runs: {line}", soft_wrap=True)
 
 
 def describe_line(change: Change) -> str:
     """Return the change in one line: ``start avahi-daemon: avahi-daemon --daemonize``."""
-    more = shlex.join(change.argv) if change.argv else change.path
+    more = shlex.join(_readable(change.argv)) if change.argv else change.path
     title = printable(change.title)
     return title if more in title else f"{title}: {printable(more, LINE_LIMIT)}"
+
+
+def _readable(argv: Iterable[str]) -> list[str]:
+    """Return the words with N for what is known only when the program runs."""
+    return ["N" if word == HANDLE else word for word in argv]
 
 
 def show_diff(console: Console, change: Change) -> None:

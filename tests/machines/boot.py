@@ -74,6 +74,7 @@ def start(name: str, binds: list[str]) -> subprocess.Popen[bytes]:
         "--register=no",
         "--keep-unit",
         "--network-namespace-path=/proc/1/ns/net",
+        "--capability=CAP_NET_ADMIN",  # its own network: services of the firewall load their rules
         "--resolv-conf=off",
         "--timezone=off",
         "--link-journal=no",
