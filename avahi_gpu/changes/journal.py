@@ -48,6 +48,7 @@ JOURNAL = STATE_FOLDER / "journal"
 STATE_MODE = 0o700
 MAX_BYTES = 64 << 20  # some thousand changes: each holds the whole file as it was
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
+CANNOT_TELL = range(251, 255)  # firewall-cmd(1): its daemon does not run, or does not answer
 COMMAND_S = 20.0  # firewall-cmd and netplan take seconds on a slow machine; none of them waits for anybody
 
 Say = Callable[[str], None]
@@ -279,7 +280,11 @@ def _in_force(record: CommandRecord, system: System) -> bool:
         return False
     if HANDLE in record.undo:
         return find_handle(system, record.argv) is not None
-    return not record.verify or system.run(record.verify, COMMAND_S).ok
+    if not record.verify:
+        return True
+    seen = system.run(record.verify, COMMAND_S)
+    # what nobody can tell is not gone: to take it back fails then too, and is tried again another time
+    return seen.ok or seen.returncode in CANNOT_TELL
 
 
 def _take_back(record: CommandRecord, system: System) -> None:

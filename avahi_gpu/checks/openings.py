@@ -112,29 +112,24 @@ def _title(one: Opening) -> str:
 
 
 def _firewalld(firewall: Firewall, openings: list[Opening], question: str) -> list[Change]:
-    """Open now, and in firewalld's own files: what is wanted of the one is wanted of the other."""
-    wanted: dict[tuple[str, str], str] = {}
+    """Open for good, and now; after a boot what is in force comes from its files."""
     zones = dict(firewall.zones)
-    for one in openings:
-        for rule in rich_rules(firewall, one):
-            wanted[zones[one.interface], rule] = _title(one)
     known = {(r.zone, r.rule, r.lasting) for r in firewall.zone_rules}
-    changes: list[Change] = []
-    for (zone, rule), title in wanted.items():
-        changes += [
-            _rich(zone, rule, title, question, lasting=lasting)
-            for lasting in (True, False)
-            if (zone, rule, lasting) not in known
-        ]
-    return changes
+    return [
+        _rich(zones[one.interface], rule, f"{_title(one)} ({port})", question, lasting=lasting)
+        for one in openings
+        for port, rule in rich_rules(firewall, one)
+        for lasting in (True, False)
+        if (zones[one.interface], rule, lasting) not in known
+    ]
 
 
-def rich_rules(firewall: Firewall, one: Opening) -> list[str]:
-    """Return the rules in firewalld's language, written as it prints them."""
+def rich_rules(firewall: Firewall, one: Opening) -> list[tuple[str, str]]:
+    """Return ports, and for each the rule in firewalld's language, written as it prints it."""
     head = f'rule family="ipv{one.family}" source address="{one.network}"'
-    if one.what == "mdns":
-        return [f'{head} port port="{MDNS_PORT}" protocol="udp" accept']
-    return [f'{head} port port="{p}" protocol="tcp" accept' for p in ports_of(firewall, "-").split(",")]
+    ports = [str(MDNS_PORT)] if one.what == "mdns" else ports_of(firewall, "-").split(",")
+    protocol = "udp" if one.what == "mdns" else "tcp"
+    return [(port, f'{head} port port="{port}" protocol="{protocol}" accept') for port in ports]
 
 
 def _rich(zone: str, rule: str, title: str, question: str, *, lasting: bool) -> Change:
@@ -145,7 +140,6 @@ def _rich(zone: str, rule: str, title: str, question: str, *, lasting: bool) -> 
         undo=(*head, f"--remove-rich-rule={rule}"),
         verify=(*head, f"--query-rich-rule={rule}"),
         question=question,
-        until_boot=not lasting,
         rewrites=tuple(path.format(zone) for path in ZONE_FILES) if lasting else (),
     )
 

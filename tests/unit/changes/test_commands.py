@@ -306,3 +306,20 @@ def test_a_record_says_of_which_run_it_is() -> None:
     one = CommandRecord("command", "t", ("a",), run="setup 1", undo=("b",), done=True)
 
     assert decode_records(encode_record(one))[0] == [one]
+
+
+def test_what_nobody_can_tell_is_kept_for_another_undo(system: System) -> None:
+    """firewall-cmd ends with 252 while firewalld does not run."""
+    running = system.root / "running"
+    running.touch()
+    asked = shell(f"test -e {running} || exit 252")
+    open_up = Change("command", "open", argv=("true",), undo=(*asked, "undo"), verify=asked)
+    journal.apply([open_up], system)
+
+    running.unlink()
+    first = undo(system)
+    running.touch()
+    second = undo(system)
+
+    assert (len(first.failed), first.gone, first.restored) == (1, (), ())
+    assert (second.failed, len(second.restored)) == ((), 1)

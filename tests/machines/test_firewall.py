@@ -1,0 +1,159 @@
+"""setup --firewall on machines with nftables, ufw and firewalld of Debian: open for the LAN, after a boot too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.lab.tree import Picture, changed, take_picture
+from tests.machines.lab import Lab
+from tests.machines.machine import Machine
+
+pytestmark = pytest.mark.machines
+
+SETUP = ["avahi-gpu", "setup", "--yes"]
+OPEN = [*SETUP, "--firewall", "--json"]
+HIGH_PORT = 45123  # as gloo and NCCL get one from the kernel
+SERVICE_PORT = 8888  # of a program that is no part of a job
+CONNECT_S = 2.0  # dropped packets are not answered at all; on a LAN others are in a millisecond
+LISTEN = """
+import socket, time
+held = [socket.create_server(("0.0.0.0", port)) for port in (%d, %d)]
+print("listening", flush=True)
+time.sleep(600)
+""" % (HIGH_PORT, SERVICE_PORT)
+CONNECT = """
+import socket, sys
+try:
+    socket.create_connection((sys.argv[1], int(sys.argv[2])), float(sys.argv[3])).close()
+except OSError:
+    sys.exit(1)
+"""
+RULES = """#!/usr/sbin/nft -f
+
+flush ruleset
+
+table inet filter {
+	chain input {
+		type filter hook input priority filter; policy drop;
+		ct state established,related accept
+		iif lo accept
+		tcp dport 22 accept
+		pkttype host reject
+	}
+}
+"""
+# netbase brings it along on real machines; firewalld does not start without
+PROTOCOLS = (
+    "ip 0 IP\nicmp 1 ICMP\nigmp 2 IGMP\ntcp 6 TCP\nudp 17 UDP\ndccp 33 DCCP\nipv6 41 IPv6\ngre 47 GRE\n"
+    "esp 50 ESP\nah 51 AH\nipv6-icmp 58 IPv6-ICMP\nospf 89 OSPF\nvrrp 112 VRRP\nsctp 132 SCTP\n"
+)
+
+
+def nftables(machine: Machine) -> None:
+    machine.apt_install("nftables")
+    machine.write("/etc/nftables.conf", RULES, 0o755)
+    machine.run(["systemctl", "enable", "--now", "nftables"], check=True)
+
+
+def ufw(machine: Machine) -> None:
+    machine.apt_install("ufw", "procps")
+    machine.run(["ufw", "allow", "ssh"], check=True)
+    machine.run(["ufw", "--force", "enable"], check=True)
+
+
+def firewalld(machine: Machine) -> None:
+    machine.write("/etc/protocols", PROTOCOLS)
+    machine.apt_install("firewalld", "nftables")
+    machine.run(["systemctl", "restart", "firewalld"], check=True)
+    machine.run(["firewall-cmd", "--state"], check=True)
+
+
+def together(lab: Lab, work: Callable[[Machine], Any]) -> list[Any]:
+    with ThreadPoolExecutor(len(lab)) as pool:
+        return list(pool.map(work, lab))
+
+
+def reaches(one: Machine, other: Machine, port: int) -> bool:
+    argv = ["python3", "-c", CONNECT, other.address, str(port), str(CONNECT_S)]
+    return one.run(argv).returncode == 0
+
+
+def answered(machine: Machine) -> Any:
+    done = machine.run(OPEN, timeout=180)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)["data"]
+
+
+def opened_for_the_lan(lab: Lab) -> None:
+    """Each machine finds the other one and reaches what a job listens on, and nothing else."""
+    one, two = lab
+    for here, there in ((one, two), (two, one)):
+        listener = there.follow(["python3", "-c", LISTEN])
+        listener.wait_for("listening")
+        assert reaches(here, there, HIGH_PORT)
+        assert not reaches(here, there, SERVICE_PORT)
+        listener.end()
+    told = one.run(["avahi-gpu", "peers", "--expect", "2", "--timeout", "30", "--json"], check=True)
+    assert {p["name"]: p["alive"] for p in json.loads(told.stdout)["data"]["peers"]} == {
+        "machine-1": True,
+        "machine-2": True,
+    }
+
+
+def rules(machine: Machine) -> str:
+    """Return all rules that are in force, by whatever shows them."""
+    show = "nft --stateless list ruleset 2>/dev/null || { iptables -S; ip6tables -S; }"
+    return machine.run(["sh", "-c", show], check=True).stdout
+
+
+def pictures(lab: Lab) -> Iterator[Picture]:
+    yield from (take_picture(machine) for machine in lab)
+
+
+def follow(lab: Lab, first: Callable[[Machine], None], second: Callable[[Machine], None]) -> None:
+    one, two = lab
+    together(lab, lambda machine: machine.install_avahi_gpu())
+    together(lab, lambda machine: machine.run(SETUP, timeout=180, check=True))
+    together(lab, lambda machine: (first if machine is one else second)(machine))
+    before = list(pictures(lab))
+    shut = [rules(machine) for machine in lab]
+    assert not reaches(one, two, HIGH_PORT) and not reaches(two, one, HIGH_PORT)
+
+    made = together(lab, answered)
+
+    assert all(data["changed"] for data in made)
+    opened_for_the_lan(lab)
+    after = list(pictures(lab))
+
+    together(lab, lambda machine: machine.reboot())
+
+    opened_for_the_lan(lab)
+    assert [data["changes"] for data in together(lab, answered)] == [[], []]
+    assert [changed(*both) for both in zip(after, pictures(lab), strict=True)] == [[], []]
+
+    together(
+        lab, lambda machine: machine.run(["avahi-gpu", "undo", "--last", "--yes"], timeout=120, check=True)
+    )
+
+    assert [changed(*both) for both in zip(before, pictures(lab), strict=True)] == [[], []]
+    assert [rules(machine) for machine in lab] == shut
+    together(lab, lambda machine: machine.reboot())
+    assert not reaches(one, two, HIGH_PORT) and not reaches(two, one, HIGH_PORT)
+
+
+def test_nftables_and_ufw_let_the_lan_in_after_a_reboot_too_and_undo_shuts_them(
+    make_machines: Callable[..., Lab],
+) -> None:
+    follow(make_machines(2), nftables, ufw)
+
+
+@pytest.mark.faults  # firewalld takes seconds for each rule
+def test_firewalld_lets_the_lan_in_after_a_reboot_too_and_undo_shuts_it(
+    make_machines: Callable[..., Lab],
+) -> None:
+    follow(make_machines(2), firewalld, nftables)
