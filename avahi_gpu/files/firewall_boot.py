@@ -16,8 +16,8 @@ _INCLUDE = f'include "{INCLUDED}"'
 _NOTE = '# avahi-gpu lets the LAN in; "avahi-gpu undo" takes this out again'
 _HEAD = """\
 # The LAN's machines are let in: made by avahi-gpu setup --firewall, and taken out by avahi-gpu undo.
-# The file that loads all rules includes this one at its end. Adding a table and a chain that are there changes
-# nothing, and keeps that file loadable where they have been renamed.
+# The file that loads all rules includes this one at its end. Adding a table and a chain that are there
+# changes nothing, and keeps that file loadable where they have been renamed.
 """
 _FAMILIES = r"(?:(ip|ip6|inet|arp|bridge|netdev)\s+)?"
 
