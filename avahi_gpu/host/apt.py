@@ -54,8 +54,8 @@ def install(system: System, argv: Sequence[str], say: Say) -> None:
         missed = _update(system, say)
         done = _run(system, argv[1:], say)
     if not done.ok and _are_there(system, packages):
-        why, advice = complaints.explain(done.stderr)
-        say(f"{', '.join(packages)} came, but apt has something to say of others: {why}; {advice}")
+        why, advice = _explain(done)
+        say(f"{', '.join(packages)} came, but another package is broken: {why}; {advice}")
         return
     if not done.ok and missed:
         raise ChangeFailed(f"{' '.join(argv)} failed: {missed}", complaints.UNREACHED)
@@ -74,8 +74,13 @@ def run_to_its_end(system: System, argv: Sequence[str], say: Say, env: Mapping[s
 
 def failed(argv: Sequence[str], done: Completed) -> ChangeFailed:
     """Return what a package manager's failure is told as."""
-    why, advice = complaints.explain(f"{done.stderr}\n{done.stdout}")
+    why, advice = _explain(done)
     return ChangeFailed(f"{' '.join(argv)} failed: {why or done.reason}", advice)
+
+
+def _explain(done: Completed) -> tuple[str, str]:
+    # apt gives dpkg a terminal of its own and prints on stdout what comes from there
+    return complaints.explain(f"{done.stderr}\n{done.stdout}")
 
 
 def find_holder() -> tuple[str, int] | None:

@@ -24,6 +24,17 @@ with open("/var/lib/dpkg/lock-frontend", "w") as file:
     time.sleep(600)
 """
 
+BREAK = """set -e
+mkdir -p /root/broken/DEBIAN
+cd /root/broken/DEBIAN
+printf 'Package: broken\\nVersion: 1\\nArchitecture: all\\n' >control
+printf 'Maintainer: N <n@example.org>\\nDescription: x\\n' >>control
+printf '#!/bin/sh\\nexit 1\\n' >postinst
+chmod 755 postinst
+dpkg-deb --build /root/broken /root/broken.deb
+dpkg --install /root/broken.deb || true
+"""
+
 
 def refused(machine: Machine) -> str:
     """Run setup, see that it fails by apt and leaves /etc alone; return what it says."""
@@ -90,11 +101,18 @@ def test_debians_own_edits_are_lived_with(make_machines: Callable[..., Lab]) -> 
     machine.install_avahi_gpu()
     plain = machine.read(NSSWITCH) or b""
 
-    first = json.loads(machine.run([*SETUP, "--json"], check=True, timeout=180).stdout)
+    # another package cannot be set up, and apt fails by it each time: no reason not to go on
+    machine.run(["sh", "-c", BREAK], check=True)
+    planned = json.loads(machine.run(["avahi-gpu", "setup", "--check", "--json"]).stdout)
+    done = machine.run(SETUP, check=True, timeout=180).stdout
+
+    assert "came, but another package is broken: dpkg: error processing package broken" in done
+    machine.run(["dpkg", "--purge", "broken"], check=True)
 
     debians = machine.read(NSSWITCH)
     assert b"mdns4_minimal [NOTFOUND=return]" in (debians or b"")
-    assert NSSWITCH not in [c.get("path") for c in first["data"]["changes"]]
+    assert NSSWITCH in [c.get("path") for c in planned["data"]["changes"]]  # nobody knew what Debian would do
+    assert "… correct the hosts line" not in done
     machine.run(["avahi-gpu", "undo", "--yes"], check=True)
     assert machine.read(NSSWITCH) == debians  # not ours, and not to be undone
 
