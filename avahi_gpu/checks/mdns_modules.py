@@ -165,6 +165,7 @@ def name_caches(facts: Facts) -> Outcome:
     says="/etc/mdns.allow does not keep .local names from mDNS",
     needs=("AG101",),
     setup=True,
+    image=True,
 )
 def mdns_allow_local(facts: Facts) -> Outcome:
     """Where the file exists, full modules ask for what it lists and for nothing else."""

@@ -141,7 +141,7 @@ def _change(
     read: Callable[[Facts | None], Facts],
     judge: Judge,
 ) -> Result:
-    demand_root(facts.is_root, "setup")
+    demand_root(facts.is_root, order.command)
     demand_consent(yes=order.yes, as_json=order.as_json, command=order.command)
     order.out.print(f"These changes are wanted{order.place}:")
     show_changes(order.out, wanted, with_diffs=order.diff or not order.yes)

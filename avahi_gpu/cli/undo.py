@@ -45,7 +45,7 @@ def command(
         system = open_system(root)
         if isinstance(system, Image) and system.is_root:
             system.sweep_policy()
-        demand_root(system.is_root, "undo")
+        demand_root(system.is_root, "undo" if root is None else f"undo --root {quote(root)}")
         finish(
             undo(system, last=last, check=check, yes=yes, as_json=as_json),
             as_json=as_json,

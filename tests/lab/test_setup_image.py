@@ -181,3 +181,14 @@ def test_the_root_of_the_machine_is_the_machine_itself(host: Host) -> None:
 
     assert done.returncode == 5
     assert "start avahi-daemon: avahi-daemon --daemonize" in done.stdout
+
+
+def test_everybody_may_look_and_root_alone_may_change(host: Host, image: Path) -> None:
+    shutil.copytree(image, host.path("/var/image"), symlinks=True)
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "avahi-gpu", "setup"]
+
+    assert host.run([*nobody, "--root", "/var/image", "--check"]).returncode == 5
+    refused = host.run([*nobody, "--root", "/var/image", "--yes"])
+
+    assert refused.returncode == 4
+    assert "setup --root /var/image" in refused.stderr
