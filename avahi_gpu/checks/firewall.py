@@ -153,9 +153,11 @@ def opening_lasts(facts: Facts) -> Outcome:
     firewall = facts.network.firewall
     if firewall is None:
         return unread(facts, FIREWALL, "the firewall's rules")
-    if firewall.keeper:
-        return ok(firewall.keeper)
-    opened = [w for w in firewall.walls if not w.public and (facts.opens_firewall or not w.shut)]
+    opened = [
+        w
+        for w in firewall.walls
+        if not w.public and not openings.keeper_of(firewall, w) and (facts.opens_firewall or not w.shut)
+    ]
     fix, unknown_walls = keep_open(firewall, opened)
     if fix is not None:
         hint = "" if facts.opens_firewall else openings.BY_HAND

@@ -46,27 +46,44 @@ def open_walls(facts: Facts, what: Iterable[WallKind] = ("mdns", "jobs")) -> Fix
         return None
     kinds = tuple(what)
     walls = [w for w in firewall.walls if w.what in kinds and w.shut and can_open(firewall, w)]
-    openings = list(dict.fromkeys(map(opening_of, walls)))
-    question = ask_about(openings, firewall)
-    changes: list[Change] = []
-    if firewall.keeper == "firewalld":
-        changes = _firewalld(firewall, openings, question)
-    elif firewall.keeper == "ufw":
-        before = {opening_of(w) for w in walls if _by_user(w)}
-        changes = [_ufw(firewall, one, question, before=one in before) for one in openings]
-    else:
-        changes = [_insert(firewall, wall, question) for wall in walls]
-    changes = list(dict.fromkeys(changes))
+    question = ask_about(dict.fromkeys(map(opening_of, walls)), firewall)
+    changes = _open(firewall, walls, question)
     return Fix("open the firewall for the LAN", tuple(changes)) if changes else None
+
+
+def _open(firewall: Firewall, walls: Iterable[Wall], question: str) -> list[Change]:
+    """Return what opens these walls, each change once."""
+    changes: dict[Change, None] = {}
+    for wall in walls:
+        keeper = keeper_of(firewall, wall)
+        if keeper == "firewalld":
+            made = _firewalld(firewall, opening_of(wall), question)
+        elif keeper == "ufw":
+            made = [_ufw(firewall, opening_of(wall), question, before=_by_user(wall))]
+        else:
+            made = [_insert(firewall, wall, question)]
+        changes.update(dict.fromkeys(made))
+    return list(changes)
+
+
+def keeper_of(firewall: Firewall, wall: Wall) -> str:
+    """Return who writes the chain of the wall, '' where it is nobody but nft or iptables.
+
+    Beside the rules of ufw or firewalld there may be tables of others, which neither of them opens.
+    """
+    if wall.tool == "nft" and wall.table[1] != firewall.keeper:
+        return ""
+    return firewall.keeper
 
 
 def can_open(firewall: Firewall, wall: Wall) -> bool:
     """Whether a rule of ours would open the wall, and nothing else."""
     if wall.public or not _NAME.fullmatch(wall.interface):
         return False
-    if firewall.keeper == "firewalld":
+    keeper = keeper_of(firewall, wall)
+    if keeper == "firewalld":
         return wall.way == "in" and bool(dict(firewall.zones).get(wall.interface))
-    if firewall.keeper == "ufw":
+    if keeper == "ufw":
         return not (_by_user(wall) and wall.others)
     return wall.by_policy or not wall.others
 
@@ -74,14 +91,7 @@ def can_open(firewall: Firewall, wall: Wall) -> bool:
 def lines_by_hand(firewall: Firewall, walls: Iterable[Wall]) -> tuple[str, ...]:
     """Return command lines that would open these walls, for somebody who knows that they may be opened."""
     walls = [w for w in walls if _NAME.fullmatch(w.interface)]
-    if firewall.keeper == "ufw":
-        changes = [_ufw(firewall, opening_of(w), "", before=False) for w in walls]
-    elif firewall.keeper == "firewalld":
-        inward = [opening_of(w) for w in walls if w.way == "in"]
-        changes = _firewalld(firewall, inward, "")
-    else:
-        changes = [_insert(firewall, w, "") for w in walls]
-    return tuple(dict.fromkeys(shlex.join(c.argv) for c in changes))
+    return tuple(shlex.join(change.argv) for change in _open(firewall, walls, ""))
 
 
 def ask_about(openings: Iterable[Opening], firewall: Firewall) -> str:
@@ -111,16 +121,17 @@ def _title(one: Opening) -> str:
 # --- firewalld and ufw -------------------------------------------------------------------------------------
 
 
-def _firewalld(firewall: Firewall, openings: list[Opening], question: str) -> list[Change]:
+def _firewalld(firewall: Firewall, one: Opening, question: str) -> list[Change]:
     """Open for good, and now; after a boot what is in force comes from its files."""
-    zones = dict(firewall.zones)
+    zone = dict(firewall.zones).get(one.interface, "")
+    if not zone or one.way == "out":
+        return []
     known = {(r.zone, r.rule, r.lasting) for r in firewall.zone_rules}
     return [
-        _rich(zones[one.interface], rule, f"{_title(one)} ({port})", question, lasting=lasting)
-        for one in openings
+        _rich(zone, rule, f"{_title(one)} ({port})", question, lasting=lasting)
         for port, rule in rich_rules(firewall, one)
         for lasting in (True, False)
-        if (zones[one.interface], rule, lasting) not in known
+        if (zone, rule, lasting) not in known
     ]
 
 

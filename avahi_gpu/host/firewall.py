@@ -83,7 +83,7 @@ def read_firewall(
         tuple(walls),
         tuple(unclear),
         ports,
-        read_boot_rules(system) if walls and not keeper else (),
+        read_boot_rules(system) if any(w.tool == "nft" or not keeper for w in walls) else (),
         _zone_rules(system, zones),
     )
 

@@ -50,6 +50,10 @@ def shut(facts: Facts, *walls: Wall, wanted: bool = True, **changed: Any) -> Fac
     return replace(facts, opens_firewall=wanted, network=replace(facts.network, firewall=firewall))
 
 
+FIREWALLD = [wall(what, table=("inet", "firewalld"), chain="filter_INPUT") for what in ("mdns", "jobs")]
+UFW: dict[str, Any] = {"tool": "iptables", "table": ("ip", "filter"), "chain": "INPUT"}
+
+
 def judged(facts: Facts) -> dict[str, Finding]:
     return {f.id: f for f in run_checks(facts)}
 
@@ -122,7 +126,7 @@ def test_iptables_gets_a_rule_that_undo_and_verify_name_in_full(healthy: Facts) 
 
 
 def test_ufw_gets_rules_for_the_lans_card_that_it_keeps_itself(healthy: Facts) -> None:
-    mdns, jobs = changes(shut(healthy, wall("mdns"), wall("jobs"), keeper="ufw"))
+    mdns, jobs = changes(shut(healthy, wall("mdns", **UFW), wall("jobs", **UFW), keeper="ufw"))
 
     words = ("allow", "in", "on", "eth0", "proto", "tcp", "from", NET, "to", "any", "port")
     ports = "29400:29429,29500:29999,32768:60999"
@@ -134,17 +138,15 @@ def test_ufw_gets_rules_for_the_lans_card_that_it_keeps_itself(healthy: Facts) -
 
 def test_ufw_gets_ours_before_a_rule_of_the_users_that_drops_all(healthy: Facts) -> None:
     because = "iptables filter ufw-user-input: -j DROP"
-    (one,) = changes(shut(healthy, wall("jobs", because=because), keeper="ufw"))
-    others = shut(
-        healthy, wall("jobs", because=because, others="ufw-user-input: -s 10.77.0.66"), keeper="ufw"
-    )
+    (one,) = changes(shut(healthy, wall("jobs", because=because, **UFW), keeper="ufw"))
+    others = shut(healthy, wall("jobs", because=because, others="x -s 10.77.0.66", **UFW), keeper="ufw")
 
     assert one.argv[:3] == ("ufw", "prepend", "allow") and one.undo[:3] == ("ufw", "delete", "allow")
     assert changes(others) == ()
 
 
 def test_firewalld_is_told_for_good_and_now(healthy: Facts) -> None:
-    facts = shut(healthy, wall("mdns"), wall("jobs"), keeper="firewalld", zones=(("eth0", "public"),))
+    facts = shut(healthy, *FIREWALLD, keeper="firewalld", zones=(("eth0", "public"),))
     made = changes(facts)
 
     assert [c.argv for c in made] == [
@@ -160,15 +162,14 @@ def test_firewalld_is_told_for_good_and_now(healthy: Facts) -> None:
 
 def test_what_firewalld_has_already_it_is_not_told_again(healthy: Facts) -> None:
     known = tuple(ZoneRule("public", lasting=True, rule=rule) for rule in RICH)
-    facts = shut(
-        healthy, wall("mdns"), wall("jobs"), keeper="firewalld", zones=(("eth0", "public"),), zone_rules=known
-    )
+    facts = shut(healthy, *FIREWALLD, keeper="firewalld", zones=(("eth0", "public"),), zone_rules=known)
 
     assert ["--permanent" in c.argv for c in changes(facts)] == [False] * 4
 
 
 def test_firewalld_cannot_open_what_leaves(healthy: Facts) -> None:
-    facts = shut(healthy, wall("jobs", way="out"), keeper="firewalld", zones=(("eth0", "public"),))
+    out = wall("jobs", way="out", table=("inet", "firewalld"))
+    facts = shut(healthy, out, keeper="firewalld", zones=(("eth0", "public"),))
 
     assert changes(facts) == () and judged(facts)["AG215"].verdict == "error"
 
@@ -267,3 +268,10 @@ def test_a_card_of_a_strange_name_gets_no_rule(healthy: Facts) -> None:
     odd = replace(wall("jobs"), interface='e"0')
 
     assert changes(shut(healthy, odd)) == ()
+
+
+def test_a_table_of_somebody_else_beside_ufw_is_opened_by_nft(healthy: Facts) -> None:
+    facts = shut(healthy, wall("jobs", **UFW), wall("jobs"), keeper="ufw", boot=(boot(),))
+
+    assert [c.argv[0] for c in changes(facts)] == ["ufw", "nft"]
+    assert [c.path for c in changes(facts, "AG216")] == [NFT_FILE, "/etc/nftables.conf"]

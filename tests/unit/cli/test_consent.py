@@ -42,6 +42,14 @@ def test_what_touches_the_firewall_is_asked_for_on_its_own(monkeypatch: pytest.M
     assert err == "Make them? [y/N] Open UDP port 5353 in the firewall? [y/N] "
 
 
+def test_what_is_asked_in_the_same_words_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    same = Change("file", "keep it open", "/etc/rules", b"x", question=RULE.question)
+
+    assert ask(monkeypatch, "yn", [FILE, same, RULE], [FILE, same], [RULE])[0] == [[FILE], []]
+    told, _, err = ask(monkeypatch, "yy", [FILE, same, RULE], [FILE, same], [RULE])
+    assert (told, err.count("Open UDP port 5353")) == ([[FILE, same], [RULE]], 1)
+
+
 def test_yes_answers_every_question(monkeypatch: pytest.MonkeyPatch) -> None:
     told, _, err = ask(monkeypatch, "--yes", [FILE, RULE], [FILE], [RULE], [LATE])
 
