@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import zipfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
 
 from tests.lab.host import REPOSITORY
 from tests.lab.tree import Picture, changed, take_picture
@@ -229,3 +234,83 @@ def test_three_machines_of_different_pasts_become_nodes_and_what_they_were(
             ).stdout
             == ""
         )
+
+
+@pytest.mark.faults
+def test_a_user_with_sudo_an_environment_that_was_there_and_values_that_are_wrong(
+    make_machines: MakeMachines, tmp_path: Path
+) -> None:
+    """What the long test leaves out, on one machine: others' environments, wrong values, a lost environment."""
+    lab = make_machines(1)
+    machine = lab[0]
+    lab.allow_ssh()
+    machine.apt_install("sudo", "python3-venv")
+    machine.run(["useradd", "--create-home", "--shell", "/bin/sh", "admin"], check=True)
+    machine.write("/etc/sudoers.d/admin", "admin ALL=(ALL) NOPASSWD: ALL\n", mode=0o440)
+    key = machine.read("/root/.ssh/authorized_keys") or b""
+    machine.write("/home/admin/.ssh/authorized_keys", key)
+    machine.run(["python3", "-m", "venv", "/opt/train"], check=True)
+    machine.write("/usr/local/bin/avahi-gpu", "#!/bin/sh\n# not ours\n", mode=0o755)
+    expected = with_packages(machine, "avahi-daemon", "libnss-mdns")
+    train = take_picture(machine, "/opt/train/bin")
+    folder = tmp_path / "wheels"
+    shutil.copytree(wheels.all_wheels(lab.release), folder)
+    template = tmp_path / "torch.service.j2"
+    shipped = (REPOSITORY / "templates" / "torch.service.j2").read_text()
+    template.write_text(shipped.replace("%h", "own %h"))
+    site = Site(lab)
+    site.variables |= {
+        "ansible_user": "admin",
+        "avahi_gpu_wheels": str(folder),
+        "avahi_gpu_virtualenv": "/opt/train",
+        "avahi_gpu_service_template": str(template),
+        "avahi_gpu_doctor_ignore": ["gpu"],
+    }
+    site.write({machine.name: {"ansible_host": machine.address}})
+    etc = take_picture(machine)
+
+    # refused before anything is written, by name and place
+    for wrong, told in {
+        "avahi_gpu_priority=high": "argument 'avahi_gpu_priority' is of type str and we were unable",
+        "avahi_gpu_state=gone": "value of avahi_gpu_state must be one of: present, absent, got: gone",
+        "avahi_gpu_wheels=/nowhere": "wheels: there is no /nowhere on this machine, which runs Ansible",
+        "avahi_gpu_port=70000": "/etc/avahi-gpu/config.toml:2: the value of port is 70000. Write",
+        "avahi_gpu_key=abc": "the variable avahi_gpu_key holds no key",
+        "avahi_gpu_version=0.0.9": "No matching distribution found for avahi-gpu==0.0.9",
+    }.items():
+        refused = site.play("-e", wrong)
+        assert (refused.code, told in refused.output) == (2, True), refused.output
+        assert changed(etc, take_picture(machine)) == []
+
+    done = site.play("-e", "avahi_gpu_port=29501")
+
+    assert done.code == 0, done.output
+    assert b"own %h" in (machine.read(SERVICE) or b"")
+    assert b"29501" in (machine.read(SERVICE) or b"")
+    assert "/usr/local/bin/avahi-gpu is not ours and stays as it is" in done.output
+
+    # a setting that is no longer given goes; another build of the same version comes
+    wheel = next(folder.glob("avahi_gpu-*.whl"))
+    with zipfile.ZipFile(wheel, "a") as other:
+        other.comment = b"another build"
+    less = site.play("--diff")
+
+    assert less.code == 0, less.output
+    assert "-port = 29501" in less.shown("Put the configuration in place", machine.name)
+    assert "TASK [avahi_gpu : Install avahi-gpu]" in less.output
+    assert "sha256:" in less.shown("Install avahi-gpu", machine.name)
+    assert machine.read("/etc/avahi-gpu/config.toml") is None
+    assert site.play("--check").recap(machine.name)["changed"] == 0
+
+    # what was installed is lost: it is brought for undo, and leaves no trace
+    machine.run(["rm", "/opt/train/bin/avahi-gpu"], check=True)
+    only_told = site.play("-e", "avahi_gpu_state=absent", "--check", "--diff")
+    assert "+++ /dev/null" in only_told.shown("Run undo", machine.name)
+    undone = site.play("-e", "avahi_gpu_state=absent")
+
+    assert undone.code == 0, undone.output
+    assert changed(expected, take_picture(machine)) == []
+    assert machine.run(["/opt/train/bin/python", "-c", "import avahi_gpu"]).returncode == 1
+    assert set(train) <= set(take_picture(machine, "/opt/train/bin"))
+    assert machine.read("/usr/local/bin/avahi-gpu") == b"#!/bin/sh\n# not ours\n"
+    assert site.play("-e", "avahi_gpu_state=absent").recap(machine.name)["changed"] == 0

@@ -30,9 +30,10 @@ class ActionModule(ActionBase):
         files = self._list(wheels) if wheels else []
         if wheel:
             files = [*(f for f in files if os.path.basename(f) != os.path.basename(wheel)), wheel]
-            with open(wheel, "rb") as file:
-                digest = hashlib.sha256(file.read()).hexdigest()
-            arguments["source"] = f"{os.path.basename(wheel)} sha256:{digest}"
+        builds = [wheel] if wheel else [f for f in files if os.path.basename(f).startswith("avahi_gpu-")]
+        if builds:  # another build is another source, also where it has the same version
+            named = "" if wheel else arguments.get("requirement", "avahi-gpu")
+            arguments["source"] = " ".join([named, *map(self._describe, builds)]).strip()
         try:
             if files:
                 look = self._execute(dict(arguments, only_look=True), task_vars)
@@ -56,6 +57,11 @@ class ActionModule(ActionBase):
         if not os.path.exists(found):
             raise AnsibleActionFail(f"{name}: there is no {found} on this machine, which runs Ansible")
         return found
+
+    def _describe(self, file):
+        """Return a wheel's name and digest."""
+        with open(file, "rb") as content:
+            return f"{os.path.basename(file)} sha256:{hashlib.sha256(content.read()).hexdigest()}"
 
     def _list(self, folder):
         """Return the wheels of a folder."""

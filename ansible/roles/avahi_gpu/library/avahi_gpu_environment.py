@@ -168,18 +168,25 @@ class Environment:
 
     def _install(self):
         made = not os.path.exists(self.python)
+        if made and self.noted.get("made"):
+            shutil.rmtree(self.path)  # ours, but its Python has gone with an upgrade of the system
         if made and os.path.isdir(self.path) and os.listdir(self.path):
             self._fail(f"{self.path} is not a virtual environment, and not empty", "name another folder")
         with tempfile.TemporaryDirectory(prefix="avahi-gpu-") as scratch:
             try:
+                if made:
+                    os.makedirs(self.path, exist_ok=True)
+                    self._write_note("", made=True)  # what is cut short from here on is known for ours
                 self._fill(scratch, made=made)
             except BaseException:
                 if made:
                     shutil.rmtree(self.path, ignore_errors=True)
                 raise
-        note = {"source": self.source, "made": made or bool(self.noted.get("made"))}
+        self._write_note(self.source, made=made or bool(self.noted.get("made")))
+
+    def _write_note(self, source, *, made):
         with open(self.note, "w", encoding="utf-8") as file:
-            json.dump(note, file)
+            json.dump({"source": source, "made": made}, file)
         os.chmod(self.note, 0o644)
 
     def _fill(self, scratch, *, made):
@@ -193,7 +200,7 @@ class Environment:
         wheel = self.module.params["wheel"]
         what = os.path.join(wheels, os.path.basename(wheel)) if wheel else self.module.params["requirement"]
         self._demand([*pip, *PIP, "--upgrade", *offline, what])
-        if wheel and not made:  # pip leaves another build of the same version as it is
+        if self.module.params["bundle"] and not made:  # pip leaves another build of the same version as it is
             self._demand([*pip, *PIP, "--force-reinstall", "--no-deps", *offline, what])
         self._demand([self.executable, "--version"])
 
