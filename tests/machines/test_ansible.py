@@ -240,7 +240,7 @@ def test_three_machines_of_different_pasts_become_nodes_and_what_they_were(
 def test_a_user_with_sudo_an_environment_that_was_there_and_values_that_are_wrong(
     make_machines: MakeMachines, tmp_path: Path
 ) -> None:
-    """What the long test leaves out, on one machine: others' environments, wrong values, a lost environment."""
+    """What the other test leaves out: others' environments, wrong values, a lost environment."""
     lab = make_machines(1)
     machine = lab[0]
     lab.allow_ssh()
