@@ -39,7 +39,7 @@ def peers_kept(facts: Facts) -> Outcome:
     there = [a for a in gone if a.alive]
     words = [describe_absent(a) for a in there or gone]
     evidence = [w.evidence for w in words]
-    if there and not facts.peers:
+    if there and not facts.peers and not any(a.source == "mdns" for a in there):
         return error(
             f"{join(a.name for a in there)}, seen before, {'is' if len(there) == 1 else 'are'} on, "
             "but nobody is heard by mDNS any more",

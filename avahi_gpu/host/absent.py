@@ -7,6 +7,7 @@ import contextlib
 import ipaddress
 import time
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from avahi_gpu.avahi.browse import Listing, resolve_host
 from avahi_gpu.avahi.bus import Avahi
@@ -50,7 +51,7 @@ class Seeker:
         rest = [r for r in gone if r not in by_name.values()][:ASKED_AT_MOST]
         found = await asyncio.gather(
             *(self._seek(name, known) for name, known in by_name.items()),
-            *(self._ask(r.name, r.address, "memory", r) for r in rest),
+            *(self._ask_again(r) for r in rest),
         )
         return tuple(found)
 
@@ -69,6 +70,22 @@ class Seeker:
         lookup = await aside(nss.lookup, self._system, name.rstrip("."))
         usable = [a for a in lookup.addresses if not ipaddress.ip_address(a.partition("%")[0]).is_loopback]
         return await self._ask(name, usable[0], "glibc", None) if usable else AbsentPeer(name)
+
+    async def _ask_again(self, known: Remembered) -> AbsentPeer:
+        """Ask at a remembered address, and by name: whose Avahi answers is no node any more, but heard."""
+        name = f"{bare_name(known.host or known.name)}.{DOMAIN}"
+        heard, found = await asyncio.gather(
+            asyncio.wait_for(resolve_host(self._avahi, name), MDNS_S),
+            self._ask(known.name, known.address, "memory", known),
+            return_exceptions=True,
+        )
+        if isinstance(found, BaseException):
+            raise found
+        if isinstance(heard, BaseException):
+            if not isinstance(heard, BusError | asyncio.TimeoutError):
+                raise heard
+            return found
+        return replace(found, source="mdns") if heard[0] == known.address else found
 
     async def _ask(self, name: str, address: str, source: Source, known: Remembered | None) -> AbsentPeer:
         interface = net.interface_of(address, self._interfaces)

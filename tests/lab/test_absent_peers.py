@@ -41,6 +41,19 @@ def test_a_machine_that_is_no_node_is_told_from_one_that_is_not_there(nodes: Clu
     assert "its Avahi answers, but it does not announce itself as a node" in found.says("AG601")
 
 
+def test_a_node_whose_neighbours_are_no_nodes_any_more_has_no_fault(nodes: Cluster) -> None:
+    nodes[1].run(["avahi-gpu", "undo", "--yes"], check=True, timeout=90)
+    nodes[1].path("/etc/avahi/services/torch.service").unlink(missing_ok=True)
+    nodes[1].restart_avahi()
+
+    found = doctor(nodes[0])
+    set_up([nodes[1]])
+
+    assert (found.exit_code, found.errors) == (0, [])
+    assert "multicast" not in found.findings["AG617"]["says"]
+    assert "is not heard" not in found.says("AG617")
+
+
 def test_a_node_whose_avahi_has_ended_is_known_from_before_and_answers(nodes: Cluster) -> None:
     nodes[2].stop_avahi()
 

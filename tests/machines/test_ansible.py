@@ -26,6 +26,7 @@ PLAY_S = 600.0  # three machines on two cores that others use, too
 KEY = "00112233445566778899aabbccddeeff" * 2
 NSSWITCH = "/etc/nsswitch.conf"
 SERVICE = "/etc/avahi/services/torch.service"
+CONFIG = "/etc/avahi-gpu/config.toml"
 BOOT_UNIT = "/etc/systemd/system/avahi-gpu-facts.service"
 DAEMON_CONFIG = "/etc/avahi/avahi-daemon.conf"
 HAND_WRITTEN = """<?xml version="1.0" standalone='no'?>
@@ -146,7 +147,7 @@ def test_three_machines_of_different_pasts_become_nodes_and_what_they_were(
             machine.write(
                 DAEMON_CONFIG, settings.replace("[server]", "[server]\n# by hand\nallow-interfaces=eth0")
             )
-            machine.write("/etc/avahi-gpu/config.toml", OWN_CONFIG, mode=0o640)
+            machine.write(CONFIG, OWN_CONFIG, mode=0o640)
             machine.run(["systemctl", "restart", "avahi-daemon"], check=True)
         elif machine is strange:
             machine.run(["rm", "/etc/os-release", "/usr/bin/python3"], check=True)
@@ -158,9 +159,10 @@ def test_three_machines_of_different_pasts_become_nodes_and_what_they_were(
     lab.allow_ssh()
     together(prepare, list(lab))
     site = Site(lab)
-    site.variables |= {"avahi_gpu_cluster": "lab", "avahi_gpu_key": KEY}
     wanted: dict[str, dict[str, object]] = {m.name: {"ansible_host": m.address} for m in nodes}
-    wanted[edited.name]["avahi_gpu_priority"] = 5
+    wanted[bare.name] |= {"avahi_gpu_cluster": "lab", "avahi_gpu_key": KEY}
+    wanted[broken.name] |= {"avahi_gpu_setup_arguments": ["--cluster", "lab"]}  # no configuration at all
+    wanted[edited.name] |= {"avahi_gpu_cluster": "lab", "avahi_gpu_priority": 5}
     place = {"ansible_host": strange.address}
     unfit: dict[str, dict[str, object]] = {
         "other-system": {**place},
@@ -205,12 +207,15 @@ def test_three_machines_of_different_pasts_become_nodes_and_what_they_were(
             now = (machine.read(path) or b"").decode().splitlines()
             assert set(new) <= set(now)
             assert not {*gone} - {*new} & {*now}
-        settings = told.shown("See whether the configuration would change", machine.name)
-        config = (machine.read("/etc/avahi-gpu/config.toml") or b"").decode().splitlines()
-        assert lines_of(settings, "/etc/avahi-gpu/config.toml")[1] == config
         assert b"cluster=lab" in (machine.read(SERVICE) or b"")
-        assert machine.path("/etc/avahi-gpu/key").stat().st_mode & 0o777 == 0o600
-        assert machine.read("/etc/avahi-gpu/key") == f"{KEY}\n".encode()
+    for machine in (bare, edited):
+        settings = told.shown("See whether the configuration would change", machine.name)
+        config = (machine.read(CONFIG) or b"").decode().splitlines()
+        assert lines_of(settings, CONFIG)[1] == config
+    assert bare.path("/etc/avahi-gpu/key").stat().st_mode & 0o777 == 0o600
+    assert bare.read("/etc/avahi-gpu/key") == f"{KEY}\n".encode()
+    assert broken.read(CONFIG) is None
+    assert KEY not in done.output
     seen = bare.run(["avahi-gpu", "peers", "--expect", "3", "--timeout", "30"])
     assert seen.returncode == 0, seen.stdout + seen.stderr
 
@@ -299,7 +304,7 @@ def test_a_user_with_sudo_an_environment_that_was_there_and_values_that_are_wron
     assert "-port = 29501" in less.shown("Put the configuration in place", machine.name)
     assert "TASK [avahi_gpu : Install avahi-gpu]" in less.output
     assert "sha256:" in less.shown("Install avahi-gpu", machine.name)
-    assert machine.read("/etc/avahi-gpu/config.toml") is None
+    assert machine.read(CONFIG) is None
     assert site.play("--check").recap(machine.name)["changed"] == 0
 
     # what was installed is lost: it is brought for undo, and leaves no trace

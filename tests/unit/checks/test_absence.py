@@ -51,6 +51,15 @@ def test_when_all_who_were_seen_are_there_and_unheard_multicast_is_to_blame(heal
     assert "multicast" in cluster_findings(facts)["AG617"].hint
 
 
+def test_where_all_who_were_seen_are_heard_and_no_nodes_any_more_multicast_is_fine(healthy: Facts) -> None:
+    facts = replace(healthy, peers=(), absent=(replace(LOST, alive=True, source="mdns"),))
+
+    found = cluster_findings(facts)["AG617"]
+
+    assert (errors(facts), found.verdict) == ([], "warn")
+    assert "does not announce itself" in found.hint or "was not set up" in found.hint
+
+
 def test_where_all_who_were_seen_are_gone_this_machine_may_be_the_one_cut_off(healthy: Facts) -> None:
     gone = tuple(replace(LOST, name=f"gpu-node-{n}", alive=False, cards=()) for n in (8, 9))
 

@@ -178,6 +178,7 @@ class Files:
 
     def stage(self, stage, changes):
         """Fill another folder as this one would be."""
+        os.makedirs(stage, exist_ok=True)
         if os.path.isdir(self.folder):
             shutil.copytree(self.folder, stage, symlinks=True, dirs_exist_ok=True)
         for name, content in changes.items():
