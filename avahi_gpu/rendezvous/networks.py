@@ -81,7 +81,7 @@ def choose_address(interfaces: Sequence[Interface], demand: Demand, *, alone: bo
                 f"{demand.choice} contradicts {GLOO}={','.join(demand.gloo)}", "unset one of the two"
             )
         if name not in by_name:
-            told = f", which {demand.said} asks for" if demand.said else ""
+            told = f" ({demand.said})" if demand.said else ""
             raise LaunchFailed(f"this host has no interface {name}{told}", here)
         if not alone or by_name[name].link != "loopback":
             _check_asked(by_name[name], demand.choice, here)
