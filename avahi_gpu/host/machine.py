@@ -78,11 +78,21 @@ def _knows_vendor(system: System) -> bool:
 
 def read_distribution(system: System) -> str:
     """Return ID of os-release(5), '' where there is none."""
+    return _read_os_release(system).get("ID", "")
+
+
+def read_families(system: System) -> tuple[str, ...]:
+    """Return ID and ID_LIKE of os-release(5): what the distribution is, and what it is like."""
+    found = _read_os_release(system)
+    return tuple(f"{found.get('ID', '')} {found.get('ID_LIKE', '')}".split())
+
+
+def _read_os_release(system: System) -> dict[str, str]:
     for path in _OS_RELEASE:
         content = system.read(path).content
         if content is not None:
-            return parse_os_release(content.decode("utf-8", "replace")).get("ID", "")
-    return ""
+            return parse_os_release(content.decode("utf-8", "replace"))
+    return {}
 
 
 def parse_os_release(text: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from avahi_gpu.host import apt
+from avahi_gpu.host.machine import read_families
 from avahi_gpu.host.system import System
 
 QUERY_S = apt.QUERY_S
@@ -30,6 +31,21 @@ _MANAGERS = {
     "snap": "snap",
 }
 
+# ID or ID_LIKE of os-release(5) -> the manager: Fedora has a package apt, Debian one of dnf
+_OF_DISTRIBUTION = {
+    "debian": "apt",
+    "ubuntu": "apt",
+    "fedora": "dnf",
+    "rhel": "dnf",
+    "centos": "dnf",
+    "suse": "zypper",
+    "opensuse": "zypper",
+    "arch": "pacman",
+    "alpine": "apk",
+    "gentoo": "emerge",
+    "void": "xbps",
+}
+
 Say = Callable[[str], None]
 
 
@@ -43,7 +59,11 @@ def find_manager(system: System) -> str | None:
         return "rpm-ostree" if system.find_program("rpm-ostree") else "image"
     if system.exists("/etc/NIXOS"):
         return "nix"
-    found = next((name for name, program in _MANAGERS.items() if system.find_program(program)), None)
+    names = [
+        *(_OF_DISTRIBUTION[word] for word in read_families(system) if word in _OF_DISTRIBUTION),
+        *_MANAGERS,
+    ]
+    found = next((name for name in names if system.find_program(_MANAGERS[name])), None)
     if not system.read("/usr").writable:
         if system.find_program("transactional-update"):
             return "transactional-update"

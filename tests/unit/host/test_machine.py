@@ -73,6 +73,26 @@ def test_the_package_manager_is_told_by_what_is_there(
     assert packages.find_manager(system) == manager
 
 
+@pytest.mark.parametrize(
+    ("os_release", "manager"),
+    [
+        ("ID=fedora\n", "dnf"),
+        ('ID="rocky"\nID_LIKE="rhel centos fedora"\n', "dnf"),
+        ("ID=linuxmint\nID_LIKE='ubuntu debian'\n", "apt"),
+        ("ID=nobody-knows\n", "apt"),
+    ],
+)
+def test_a_foreign_package_manager_is_not_taken_for_the_systems_own(
+    system: System, os_release: str, manager: str
+) -> None:
+    for program in ("apt-get", "dnf"):
+        put(system, f"/usr/bin/{program}", b"")
+        (system.root / "usr/bin" / program).chmod(0o755)
+    put(system, "/etc/os-release", os_release.encode())
+
+    assert packages.find_manager(system) == manager
+
+
 def test_a_failed_installation_is_one_sentence() -> None:
     with pytest.raises(ChangeFailed, match=r"sh -c .* failed: no such package"):
         packages.install(System(), ["sh", "-c", "echo no such package >&2; exit 1"])
