@@ -8,9 +8,9 @@ from avahi_gpu.checks import fixes
 from avahi_gpu.checks.outcome import Outcome, ok, skip, unread, warn
 from avahi_gpu.checks.registry import check
 from avahi_gpu.files import nsswitch
-from avahi_gpu.files.authselect import CONFIG, FEATURE, USER_FILE
+from avahi_gpu.files.authselect import CONFIG, FEATURE, REWRITTEN, USER_FILE
 from avahi_gpu.files.nsswitch_grammar import decode, parse
-from avahi_gpu.model import Authselect, Facts, Fix
+from avahi_gpu.model import Authselect, Change, Facts, Fix
 
 CUSTOM = "custom/"  # before the names of profiles that an administrator made, in /etc/authselect/custom
 FROM_USER_FILE = "with-custom-hosts"  # of profiles before 1.3 that hold a hosts line of their own
@@ -65,6 +65,8 @@ def put_mdns_first(known: Authselect, content: bytes | None) -> Told:
     if not known.profile:
         return Told(hint="authselect does not tell which profile is selected; see: authselect current")
     evidence = (f"authselect's profile: {' '.join((known.profile, *known.features))}",)
+    if (fix := _edit_user_file(known)) is not None:
+        return Told(fix, evidence=evidence)
     if known.generated is None or not _asks_mdns_first(known.generated):
         return Told(hint=_by_hand(known, content), evidence=evidence)
     if known.edited is None:
@@ -95,9 +97,40 @@ def _hosts_line(generated: bytes) -> str:
     return " ".join(line.text.split()) if line else "no hosts line"
 
 
+def _edit_user_file(known: Authselect) -> Fix | None:
+    """Return the fix that puts mDNS into the user's own file, where the hosts line is taken from that one.
+
+    Undo brings all files back as they were: authselect itself would write another date into each. These
+    versions refuse to go on where somebody has edited what they wrote.
+    """
+    state = known.user_file
+    if FEATURE in known.offered or state is None or known.present is None or known.edited is None:
+        return None
+    if _hosts_line(state.content or b"") != _hosts_line(known.present):
+        return None  # the profile has a hosts line of its own
+    if _asks_mdns_first(known.present):  # the user's file is right, and has only to be applied
+        others = [path for path in known.edited if not path.endswith("/nsswitch.conf")]
+        return None if others else Fix(f"apply {state.path}", (_apply(known.present),))
+    wanted = nsswitch.repair(state.content)
+    if known.edited or not wanted.wanted or wanted.content is None:
+        return None
+    title = f"correct the hosts line of {state.path}"
+    return Fix(title, (fixes.write_file(title, state, wanted.content), _apply(wanted.content)))
+
+
+def _apply(content: bytes) -> Change:
+    return fixes.command(
+        f"let authselect write “{_hosts_line(content)}”",
+        ("authselect", "apply-changes"),
+        undo=("authselect", "check"),
+        verify=("grep", "--quiet", "^hosts:.*mdns", "/etc/authselect/nsswitch.conf"),
+        rewrites=REWRITTEN,
+    )
+
+
 def _by_hand(known: Authselect, content: bytes | None) -> str:
     if known.user_file is not None and FEATURE not in known.offered and not known.profile.startswith(CUSTOM):
-        line = _right_line(known.user_file)
+        line = _right_line(known.user_file.content)
         enable = FROM_USER_FILE in known.offered and FROM_USER_FILE not in known.features
         command = f"enable-feature {FROM_USER_FILE}" if enable else "apply-changes"
         return f"write “{line}” into {USER_FILE} as its only hosts line, then run: authselect {command}"

@@ -7,6 +7,14 @@ import re
 FEATURE = "with-mdns4"  # of authselect 1.3 and later; older profiles leave the hosts line to the user's file
 USER_FILE = "/etc/authselect/user-nsswitch.conf"
 CONFIG = "/etc/authselect/authselect.conf"  # the profile, then a feature a line, in all versions
+# what versions before 1.3 write at each turn, with the date in it, and a copy of each to know edits by
+_GENERATED = (
+    *("nsswitch.conf", "system-auth", "password-auth", "fingerprint-auth", "smartcard-auth", "postlogin"),
+    *("dconf-db", "dconf-locks"),
+)
+REWRITTEN = tuple(
+    f"{top}/{name}" for top in ("/etc/authselect", "/var/lib/authselect") for name in _GENERATED
+)
 SIZE_MAX = 256 * 1024  # bytes of `authselect test --all`; ten files of one to three thousand
 
 _FILE = re.compile(r"^File (/\S+):(?: Empty)?$", re.MULTILINE)

@@ -42,10 +42,20 @@ def ask(system: System) -> Authselect:
         wanted = (*features, authselect.FEATURE)
         answer = authselect.parse_test(_say(system, "test", "--nsswitch", profile, *wanted))
         generated = next(iter(answer.values()), None)
-    user_file = system.read(authselect.USER_FILE, nsswitch.SIZE_MAX).content
+    user_file = system.read(authselect.USER_FILE, nsswitch.SIZE_MAX)
     edited = _edited(system, now) if now else None
     present = next((new for path, new in now.items() if path.endswith("/nsswitch.conf")), None)
-    return Authselect(True, profile, features, offered, edited, present, generated, user_file)
+    has_user_file = user_file.content is not None
+    return Authselect(
+        True,
+        profile,
+        features,
+        offered,
+        edited,
+        present,
+        generated,
+        user_file if has_user_file else None,
+    )
 
 
 def _edited(system: System, generated: dict[str, bytes]) -> tuple[str, ...]:

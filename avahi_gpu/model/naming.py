@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from avahi_gpu.model.machine_file import FileState
+
 # what a name server answers to "who is responsible for local?"; owner: some server claims the domain,
 # which makes nss-mdns leave it alone. silent: nothing came in time. closed: nobody listens there.
 ServerWord = Literal[
@@ -141,4 +143,4 @@ class Authselect:
     edited: tuple[str, ...] | None = None
     present: bytes | None = None
     generated: bytes | None = None
-    user_file: bytes | None = None  # /etc/authselect/user-nsswitch.conf, of versions before 1.3
+    user_file: FileState | None = None  # /etc/authselect/user-nsswitch.conf, of versions before 1.3

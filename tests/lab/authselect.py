@@ -1,16 +1,20 @@
-"""A stand-in for authselect(8) on a virtual host: its commands, files and exit codes, as 1.7 has them.
+"""A stand-in for authselect(8) on a virtual host: its commands, files and exit codes.
 
-``current``, ``list-features``, ``test``, ``enable-feature`` and ``disable-feature`` on one profile of two
-files. What it does was compared with the real program; the tests run with that one where the environment's
-AUTHSELECT names it. A copy of this file is what runs on the host, as ``authselect``.
+The profile ``local`` is as in 1.7; ``sssd`` as in 1.2, whose hosts line is the user's own, whose files have
+the date in them, and which refuses to go on where they were edited. What it does was compared with the real
+programs; the tests run with those where the environment names them. A copy of this file is what runs on the
+host, as ``authselect``.
 """
 
 import os
 import re
 import sys
+import time
 from pathlib import Path
 
 FOLDER = Path("/etc/authselect")
+STATE = Path("/var/lib/authselect")  # of 1.2: copies by which it knows edits
+USER_FILE = FOLDER / "user-nsswitch.conf"
 CONFIG = FOLDER / "authselect.conf"
 # where each generated file is, and the link by which programs find it
 LINKS = {"nsswitch.conf": Path("/etc/nsswitch.conf"), "system-auth": Path("/etc/pam.d/system-auth")}
@@ -22,8 +26,8 @@ PROFILES = {
         f"hosts: files myhostname {MDNS}resolve [!UNAVAIL=return] dns\n",
         "system-auth": 'auth required pam_unix.so\n{if "with-mkhomedir":session optional pam_mkhomedir.so\n}',
     },
-    "old": {
-        "nsswitch.conf": "passwd: files\nhosts: files dns\n",
+    "sssd": {
+        "nsswitch.conf": "passwd: files sss\n",
         "system-auth": "auth required pam_unix.so\n",
     },
 }
@@ -32,7 +36,10 @@ CONDITION = re.compile(r'\{if "([^"]+)":([^}]*)\}')
 
 def generate(profile: str, features: list[str]) -> dict[str, str]:
     """Return file name -> content."""
-    templates = PROFILES[profile.removeprefix("custom/")]
+    templates = dict(PROFILES[profile])
+    if profile == "sssd":
+        user = [line for line in USER_FILE.read_text().splitlines(True) if not line.startswith("passwd")]
+        templates["nsswitch.conf"] += "".join(user)
     return {
         name: CONDITION.sub(lambda found: found[2] if found[1] in features else "", text)
         for name, text in templates.items()
@@ -50,14 +57,18 @@ def read_config() -> tuple[str, list[str]]:
 
 def activate(profile: str, features: list[str]) -> int:
     """Write all files anew, whatever they hold."""
-    known = CONDITION.findall("".join(PROFILES[profile.removeprefix("custom/")].values()))
+    known = CONDITION.findall("".join(PROFILES[profile].values()))
     for feature in features:
         if feature not in [name for name, _ in known]:
             print(f"[error] Unknown profile feature [{feature}]", file=sys.stderr)
             return 1
+    old = profile == "sssd"
     for name, content in generate(profile, features).items():
+        written = HEADER.replace("authselect\n", f"authselect on {time.time_ns()}\n", 1) if old else HEADER
+        if old:
+            (STATE / name).write_text(written + content)
         fresh = FOLDER / f"{name}.new"
-        fresh.write_text(HEADER + content)
+        fresh.write_text(written + content)
         fresh.rename(FOLDER / name)
         link = LINKS[name]
         link.parent.mkdir(exist_ok=True)
@@ -76,7 +87,7 @@ def main(words: list[str]) -> int:
         FOLDER.mkdir(exist_ok=True)
         return activate(names[0], names[1:])
     if command == "list-features":
-        found = CONDITION.findall("".join(PROFILES[names[0].removeprefix("custom/")].values()))
+        found = CONDITION.findall("".join(PROFILES[names[0]].values()))
         print("\n".join(sorted(name for name, _ in found)))
     elif command == "test":
         for name, content in generate(names[0], names[1:]).items():
@@ -85,6 +96,12 @@ def main(words: list[str]) -> int:
     elif command == "current":
         profile, features = read_config()
         print(" ".join((profile, *features)))
+    elif command in ("apply-changes", "check"):
+        profile, features = read_config()
+        kept = {name: STATE / name for name in LINKS if profile == "sssd"}
+        if any((FOLDER / name).read_text() != copy.read_text() for name, copy in kept.items()):
+            return 4 if command == "apply-changes" else 3
+        return activate(profile, features) if command == "apply-changes" else 0
     elif command in ("enable-feature", "disable-feature"):
         if os.geteuid() != 0:
             return 1

@@ -15,7 +15,9 @@ from tests.lab.tree import Picture, changed, take_picture
 
 NSSWITCH = "/etc/nsswitch.conf"
 STAND_IN = Path(__file__).with_name("authselect.py")
-REAL = os.environ.get("AUTHSELECT", "")  # the real program, whose profiles local and sssd are at hand
+# the real programs, of version 1.4 or later, and of 1.2; built so that their profiles are at hand
+REAL = os.environ.get("AUTHSELECT", "")
+REAL_OLD = os.environ.get("AUTHSELECT_OLD", "")
 FOLDERS = (
     "/etc/authselect/custom",
     "/etc/dconf/db/distro.d/locks",
@@ -45,11 +47,11 @@ class Site:
     def picture(self) -> Picture:
         return take_picture(self.host)
 
-    def bring_authselect(self) -> None:
+    def bring_authselect(self, real: str = REAL) -> None:
         self.host.run(["mkdir", "-p", BIN, *FOLDERS], check=True)
-        if REAL:
+        if real:
             # its libraries lie beside it; its profiles are where it was built to look for them
-            start = f'#!/bin/sh\nLD_LIBRARY_PATH={Path(REAL).parent} exec {REAL} "$@"\n'
+            start = f'#!/bin/sh\nLD_LIBRARY_PATH={Path(real).parent} exec {real} "$@"\n'
             self.host.write(f"{BIN}/authselect", start, 0o755)
         else:
             self.host.write(f"{BIN}/authselect", f"#!{sys.executable}\n{STAND_IN.read_text()}", 0o755)
@@ -103,6 +105,26 @@ def test_authselect_is_asked_for_its_feature_and_undo_asks_it_back(site: Site) -
 
     assert "authselect will take mDNS off the hosts line" in told
     assert "authselect enable-feature with-mdns4" in told
+
+
+@pytest.mark.faults  # RHEL 8 and 9; the decision itself is in tests/unit/checks/test_authselect.py
+def test_before_authselect_1_3_the_users_own_file_is_edited_and_applied(site: Site) -> None:
+    site.bring_authselect(REAL_OLD)
+    site.host.write("/etc/authselect/user-nsswitch.conf", site.host.read(NSSWITCH))
+    site.run("authselect select sssd --force")
+    before, state = site.picture(), take_picture(site.host, "/var/lib/authselect")
+
+    done = site.run("avahi-gpu setup --yes")
+
+    assert "is a node" in done and site.finds_itself()
+    site.run("authselect check")  # it takes its files for its own
+    assert site.run("avahi-gpu setup --yes").startswith("nothing to do\n")
+
+    site.run("avahi-gpu undo --yes")
+
+    assert changed(before, site.picture()) == []
+    assert changed(state, take_picture(site.host, "/var/lib/authselect")) == []
+    site.run("authselect check")
 
 
 def test_where_the_c_library_reads_no_nsswitch_conf_the_rest_is_to_be_set_up(site: Site) -> None:
