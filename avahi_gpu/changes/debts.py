@@ -47,8 +47,6 @@ def open_debts(records: Sequence[Record], boot: str) -> list[DebtRecord]:
 
 def paid_by(change: Change, debts: Sequence[DebtRecord]) -> list[DebtRecord]:
     """Return the debts that a daemon's start settles: it reads its files then, whoever asked for it."""
-    if "--kill" in change.argv:
-        return []
     return [debt for debt in debts if daemon_of(debt.argv) == daemon_of(change.argv)]
 
 

@@ -26,7 +26,7 @@ ORDER: tuple[ChangeKind, ...] = ("package", "file", "command", "daemon")
 MAX_ROUNDS = 8  # of foresight: as deep as one cause can hide another
 RUNNING = 2  # Avahi's state of a server that has its name (avahi-common/defs.h)
 
-_RESTARTS = (("systemctl", "restart"), ("systemctl", "reload"), ("avahi-daemon", "--kill"))
+_RESTARTS = (("systemctl", "restart"), ("systemctl", "reload"), ("sh", "-c"))
 # what makes a start possible, or lasting, and starts nothing
 _ENABLING = (("systemctl", "unmask"), ("systemctl", "reset-failed"), ("systemctl", "enable"))
 AVAHI = "avahi-daemon"
@@ -146,22 +146,13 @@ def _foresee_packages(facts: Facts, argv: tuple[str, ...]) -> Facts:
 def _foresee_daemon(daemon: DaemonState, argv: tuple[str, ...]) -> DaemonState:
     if any(word.startswith("dbus") for word in argv):
         return replace(daemon, bus_reachable=True, bus_error="")
-    if daemon_of(argv) != AVAHI or "--kill" in argv:
+    if daemon_of(argv) != AVAHI:
         return daemon
     # what is enabled beneath a mask nobody sees yet
     enabled = True if "enable" in argv else None if "unmask" in argv else daemon.enabled
     if not _is_start_line(argv):
         return replace(daemon, enabled=enabled)
     return replace(daemon, on_bus=True, server_state=RUNNING, enabled=enabled)
-
-
-def whole(changes: Sequence[Change]) -> list[Change]:
-    """Return the changes without halves of restarts: what has been started already must not only be stopped.
-
-    A daemon that was started a moment ago has not announced everything, and a check may call for a restart.
-    """
-    starts = {daemon_of(c.argv) for c in changes if c.kind == "daemon" and _is_start_line(c.argv)}
-    return [c for c in changes if "--kill" not in c.argv or daemon_of(c.argv) in starts]
 
 
 def _merge_packages(changes: Sequence[Change]) -> list[Change]:
@@ -217,7 +208,7 @@ def starts_avahi(change: Change) -> bool:
 
 
 def _is_start_line(argv: tuple[str, ...]) -> bool:
-    return "--kill" not in argv and (argv[:2] not in _ENABLING or "--now" in argv)
+    return argv[:2] not in _ENABLING or "--now" in argv
 
 
 def _is_restart(change: Change) -> bool:

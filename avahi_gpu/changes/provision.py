@@ -19,7 +19,6 @@ from avahi_gpu.changes.plan import (
     next_step,
     plan,
     starts_avahi,
-    whole,
     without,
 )
 from avahi_gpu.changes.rollback import roll_back
@@ -70,7 +69,7 @@ def provision(
         # what is owed comes first: it has its own way back
         findings = [*unsettled(system, facts, run.name), *judge(facts)]
         # what was made and is asked for again did not help: a finding will say so
-        return next_step(whole(without(plan(findings), [*in_vain(made), *refused])))
+        return next_step(without(plan(findings), [*in_vain(made), *refused]))
 
     with locked(system, say) as waited:
         if tidy(system, say) or waited:

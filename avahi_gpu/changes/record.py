@@ -84,7 +84,7 @@ class CommandRecord(msgspec.Struct, frozen=True, tag="command", tag_field="kind"
     @property
     def may_be_void(self) -> bool:
         """Whether a crash kept us from knowing what it did, so that there may be nothing to take back."""
-        return not self.done and (self.change != "daemon" or "--kill" in self.undo)
+        return not self.done and self.change != "daemon"
 
 
 class ReversalRecord(msgspec.Struct, frozen=True, tag="reversal", tag_field="kind"):

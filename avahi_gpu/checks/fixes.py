@@ -15,6 +15,7 @@ NEW_MACHINE_ID = (
 )
 NEW_NAME = "hostnamectl set-hostname NEW-NAME && systemctl restart avahi-daemon && avahi-gpu setup"
 NEW_MODE = 0o644
+STOP_AND_START = 'avahi-daemon --kill; exec "$@"'  # the stop fails where the daemon has just ended by itself
 UNIT, SOCKET = "avahi-daemon.service", "avahi-daemon.socket"
 SETTLED_S = 6.0  # claiming the name and the services takes two seconds, after conflicts four
 
@@ -140,17 +141,10 @@ def restart_avahi(facts: Facts, *, back: bool = False) -> Fix:
         argv = ("systemctl", "restart", UNIT)
         change = Change("daemon", "restart avahi-daemon", argv=argv, undo=argv if back else ())
         return Fix(change.title, (change,))
-    # --daemonize implies --syslog: written out, this start is none that was made already without the stop
-    start = ("avahi-daemon", "--syslog", "--daemonize", *_file_option(facts))
-    stop = ("avahi-daemon", "--kill")
-    # undone backwards: what was started is stopped, what was stopped is started
-    return Fix(
-        "restart avahi-daemon",
-        (
-            Change("daemon", "stop avahi-daemon", argv=stop, undo=start if back else ()),
-            Change("daemon", "start avahi-daemon again", argv=start, undo=stop if back else ()),
-        ),
-    )
+    # one program, not two changes: it goes on where we are killed in between
+    line = ("sh", "-c", STOP_AND_START, "sh", "avahi-daemon", "--daemonize", *_file_option(facts))
+    change = Change("daemon", "restart avahi-daemon", argv=line, undo=line if back else ())
+    return Fix(change.title, (change,))
 
 
 def restart_settled(facts: Facts) -> Fix | None:

@@ -18,6 +18,7 @@ from tests.lab.kill_point import CAN_FAIL_CALLS
 
 PEER = "gpu-node-2.local"
 SETUPS = ["mend", "improve", "folder", "mount"]
+RESTARTS = ["restart", "undo-restart"]  # a point takes a second: the daemon claims its name anew
 UNDOS = [f"undo-{name}" for name in SETUPS]
 PROGRAMS = ["program", "undo-program"]  # the command itself, with all that it reads and proves
 RUNS_WITHIN_S = 400.0  # a tenth of it alone
@@ -62,6 +63,17 @@ def test_the_disk_is_full_at_any_call(make_cluster: Callable[..., Cluster], ever
 )
 def test_any_call_fails(make_cluster: Callable[..., Cluster], code: int) -> None:
     assert try_points(make_cluster(2), [*SETUPS, *UNDOS], fails_with=code) >= 200
+
+
+@pytest.mark.timeout(500)
+@pytest.mark.parametrize(
+    "every", [pytest.param(8, id="some"), pytest.param(1, id="all", marks=pytest.mark.faults)]
+)
+def test_killed_between_a_file_and_the_restart_that_it_needs(
+    make_cluster: Callable[..., Cluster], every: int
+) -> None:
+    """The next setup still restarts the daemon, although the file is right already."""
+    assert try_points(make_cluster(2), RESTARTS, every=every) >= 80 / every - 2
 
 
 @pytest.mark.timeout(500)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import avahi_gpu.checks  # noqa: F401  registers them
-from avahi_gpu.changes.plan import foresee, next_step, plan, plan_all, whole
+from avahi_gpu.changes.plan import foresee, next_step, plan, plan_all
 from avahi_gpu.checks.registry import setup_findings
 from avahi_gpu.model import Change, Facts, FileState, Finding, Fix, Verdict
 from tests.unit.changes.facts import bare_facts
@@ -14,7 +14,9 @@ APT = ("apt-get", "install", "--yes", "--no-install-recommends")
 AVAHI = Change("package", "install avahi-daemon", argv=(*APT, "avahi-daemon"))
 MDNS = Change("package", "install libnss-mdns", argv=(*APT, "libnss-mdns"))
 START = Change("daemon", "start avahi-daemon", argv=("avahi-daemon", "--daemonize"))
-STOP = Change("daemon", "stop avahi-daemon", argv=("avahi-daemon", "--kill"))
+AGAIN = Change(
+    "daemon", "restart avahi-daemon", argv=("sh", "-c", "stop, start", "sh", "avahi-daemon", "--daemonize")
+)
 ENABLE = Change("daemon", "enable", argv=("systemctl", "enable", "--now", "avahi-daemon.service"))
 RESTART = Change("daemon", "restart", argv=("systemctl", "restart", "avahi-daemon.service"))
 FILE = Change("file", "write it", "/etc/x", b"new\n", before=b"old\n")
@@ -71,13 +73,13 @@ def test_the_same_start_is_made_once() -> None:
 
 
 def test_what_is_started_is_not_restarted_too() -> None:
-    assert plan([found(STOP, START), found(START)]) == [START]
+    assert plan([found(AGAIN), found(START)]) == [START]
     assert plan([found(ENABLE), found(RESTART)]) == [ENABLE]
     assert plan([found(RESTART), found(ENABLE)]) == [ENABLE]
 
 
-def test_a_restart_alone_stays_whole() -> None:
-    assert plan([found(STOP, START)]) == [STOP, START]
+def test_a_restart_alone_stays() -> None:
+    assert plan([found(AGAIN)]) == [AGAIN]
     assert plan([found(RESTART), found(RESTART)]) == [RESTART]
 
 
@@ -160,19 +162,10 @@ def test_with_systemd_the_daemon_is_enabled_too() -> None:
     assert changes[-1].argv == ("systemctl", "enable", "--now", "avahi-daemon.service")
 
 
-def test_a_daemon_that_was_just_started_is_not_stopped_for_a_restart() -> None:
-    stop = Change("daemon", "stop", argv=("avahi-daemon", "--kill"))
-    start = Change("daemon", "start", argv=("avahi-daemon", "--daemonize"))
-    other = Change("file", "write", "/etc/x", b"")
-
-    assert whole([other, stop]) == [other]
-    assert whole([stop, start]) == [stop, start]
-
-
 def test_what_will_be_started_is_not_shown_as_restarted_too() -> None:
     """Only when the daemon runs does a check see that something is not in force: the start has seen to it."""
 
     def judge(facts: Facts) -> list[Finding]:
-        return [found(STOP, replace(START, title="start again"))] if facts.daemon.on_bus else [found(START)]
+        return [found(AGAIN)] if facts.daemon.on_bus else [found(START)]
 
     assert plan_all(bare_facts(), judge)[0] == [START]

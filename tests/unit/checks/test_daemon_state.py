@@ -280,7 +280,7 @@ def test_the_daemons_own_file_is_the_one_that_is_mended(healthy: Facts) -> None:
     assert found.fix is not None
     file, *_, start = found.fix.changes
     assert file.path == "/etc/other.conf"
-    assert start.argv[2:] == ("--daemonize", "--file", "/etc/other.conf")
+    assert start.argv[-3:] == ("--daemonize", "--file", "/etc/other.conf")
 
 
 def test_a_file_of_nixos_is_not_edited_and_its_option_is_named(healthy: Facts) -> None:
