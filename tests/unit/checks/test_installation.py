@@ -11,6 +11,7 @@ from avahi_gpu.checks.host import avahi_installed, system_bus
 from avahi_gpu.checks.hosts_line import mdns_module
 from avahi_gpu.checks.installation import BY_HAND, lacks_bus
 from avahi_gpu.checks.registry import setup_findings
+from avahi_gpu.cli.provisioning import BLOCKING
 from avahi_gpu.model import Facts
 from tests.unit.changes.facts import bare_facts
 
@@ -66,3 +67,20 @@ def test_elsewhere_nothing_is_changed_and_what_to_do_is_said(manager: str | None
         assert outcome.fix is None or not outcome.fix.changes
         told = [outcome.hint, *(outcome.fix.commands if outcome.fix else ())]
         assert any("avahi" in line for line in told), outcome
+
+
+@pytest.mark.parametrize("thing", ["bus", "daemon", "module"])
+def test_whatever_of_the_three_cannot_be_installed_ends_setup_before_its_first_change(thing: str) -> None:
+    facts = bare_facts()
+    daemon = replace(facts.daemon, bus_reachable=thing != "bus", installed=thing != "daemon")
+    modules = {"mdns4_minimal": thing != "module"}
+    packages = {"dbus": thing != "bus"}
+    facts = replace(facts, package_manager=None, daemon=daemon, nss_modules=modules, packages=packages)
+
+    stops = [
+        f.id
+        for f in setup_findings(facts)
+        if f.id in BLOCKING and f.verdict == "error" and not (f.fix and f.fix.changes)
+    ]
+
+    assert stops == [{"bus": "AG301", "daemon": "AG302", "module": "AG102"}[thing]]
