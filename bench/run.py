@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench import agreement, cost, discovery, doctor, outage, recovery, start
+from bench import agreement, cost, discovery, doctor, newcomer, outage, recovery, start
 from bench.measure import Chapter
 from bench.results import Results
 from bench.table import SUMMARY, fill, mark_down, show, summary
@@ -42,6 +42,7 @@ class Plan:
     doctor: int = 9
     doctored: tuple[int, ...] = (1, 4, 10)
     doctor_faults: int = 3
+    newcomer: int = 3
     windows: int = 5
     window_s: float = 6.0
 
@@ -60,6 +61,7 @@ QUICK = Plan(
     doctor=2,
     doctored=(1, 4),
     doctor_faults=1,
+    newcomer=1,
     windows=2,
     window_s=5.0,
 )
@@ -71,6 +73,7 @@ THOROUGH = Plan(
     outage=10,
     doctor=20,
     doctor_faults=5,
+    newcomer=5,
     c10d=5,
     c10d_outage=5,
     window_s=12.0,
@@ -85,11 +88,22 @@ PARTS: dict[str, Callable[[Plan, Tell], Iterator[Chapter]]] = {
     "recovery": lambda plan, tell: recovery.measure(plan.recovery, plan.c10d, plan.c10d_s, tell),
     "outage": lambda plan, tell: outage.measure(plan.outage, plan.c10d_outage, tell),
     "doctor": lambda plan, tell: doctor.measure(plan.doctored, plan.doctor, plan.doctor_faults, tell),
+    "newcomer": lambda plan, tell: newcomer.measure(plan.newcomer, tell),
     "discovery": lambda plan, tell: discovery.measure(plan.discovered, plan.discovery, tell),
 }
 
 # as the page has them
-SUMMARY_ORDER = ("start", "agreement", "sizes", "recovery", "outage", "cost", "doctor", "discovery")
+SUMMARY_ORDER = (
+    "newcomer",
+    "start",
+    "agreement",
+    "sizes",
+    "recovery",
+    "outage",
+    "cost",
+    "doctor",
+    "discovery",
+)
 
 
 def main(words: Sequence[str]) -> int:

@@ -1,18 +1,14 @@
-"""The root file systems that machines boot from, and the package archive in each of them.
-
-``python -m tests.machines.image`` makes the first one if it is not there, about two minutes.
-"""
+"""The root file systems that machines boot from, and the package archive in each of them."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.machines.cache import NotMade, key_of, made, step
+from tests.machines.cache import key_of, made, step
 
 MIRROR = os.environ.get("AVAHI_GPU_DEBIAN_MIRROR") or "http://deb.debian.org/debian"
 RELEASES = {"bookworm": "3.11", "trixie": "3.13"}  # Debian release -> its Python
@@ -69,10 +65,3 @@ def _index(archive: Path) -> Iterator[str]:
         content = package.read_bytes()
         yield f"{fields.strip()}\nFilename: ./{package.name}\nSize: {len(content)}\n"
         yield f"SHA256: {hashlib.sha256(content).hexdigest()}\n\n"
-
-
-if __name__ == "__main__":
-    try:
-        print(root_of(*sys.argv[1:]))
-    except NotMade as problem:
-        sys.exit(str(problem))

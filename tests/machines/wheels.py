@@ -1,4 +1,7 @@
-"""The project as a wheel, the wheels it needs, and an environment with all of it for machines."""
+"""The project as a wheel, the wheels it needs, and an environment with all of it for machines.
+
+``python -m tests.machines.wheels`` makes all that machines need, if it is not there yet: a minute or two.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.machines.cache import key_of, made, step
+from tests.machines.cache import NotMade, key_of, made, step
 from tests.machines.image import RELEASES, root_of
 
 if sys.version_info >= (3, 11):
@@ -153,3 +156,10 @@ def environment(release: str) -> Path:
         step(["sh", "-c", _INSTALL_NEEDED + _ADD, "sh", *words], "installing the wheel", apart=True)
 
     return made(f"venv-{release}", key_of(str(base), str(wheels), _ADD), add) / "venv"
+
+
+if __name__ == "__main__":
+    try:
+        print(environment(*(sys.argv[1:] or ["bookworm"])))
+    except NotMade as problem:
+        sys.exit(str(problem))
