@@ -16,10 +16,11 @@ import avahi_gpu.checks  # noqa: F401  registers them
 from avahi_gpu.changes.change import describe
 from avahi_gpu.changes.plan import Judge, plan_all
 from avahi_gpu.changes.provision import provision, recover, unsettled
-from avahi_gpu.checks.registry import all_checks, is_unasked, run_checks, setup_findings, told_findings
+from avahi_gpu.checks.registry import all_checks, is_unasked, setup_findings, told_findings
 from avahi_gpu.cli.consent import ask_for, demand_consent, demand_root
 from avahi_gpu.cli.imaging import describe_image, describe_undo, find_notes, offline
 from avahi_gpu.cli.outcome import interruption
+from avahi_gpu.cli.shut_out import demand_sight, describe_firewall, judge_proof
 from avahi_gpu.errors import AvahiGpuError, ChangeFailed, ExitCode, Misuse
 from avahi_gpu.host.configuration import read_settings
 from avahi_gpu.host.facts import read_facts
@@ -45,8 +46,6 @@ PASSING = frozenset({*PROOF.values(), "AG203", "AG304"})
 BLOCKING = ("AG100", "AG101", "AG102", "AG217", "AG301", "AG302")
 # and not while nsswitch.conf cannot be read: what nobody sees nobody has set up
 UNREADABLE = frozenset({"AG101"})
-# what is told of the firewall at the end, where it is no error
-TOLD = ("AG206", "AG215", "AG216", "AG217")
 
 
 @dataclass(frozen=True)
@@ -108,6 +107,8 @@ def set_up(system: System, order: Order) -> Result:
     def judge(facts: Facts) -> list[Finding]:
         return offline(facts, setup_findings(facts, order.areas, order.grants))
 
+    if order.firewall:
+        demand_sight(is_root=system.is_root)
     if isinstance(system, Image) and system.is_root and not order.check:
         system.sweep_policy()
     if not order.check:
@@ -187,7 +188,7 @@ def _prove(
     told = False
     while True:
         findings = [
-            *(run_checks(facts, proof) if proof else ()),
+            *judge_proof(facts, proof),
             *setup_findings(facts, order.areas, order.grants),
         ]
         wrong = {f.id: f for f in findings if _is_wrong(f)}
@@ -217,10 +218,11 @@ def _report(order: Order, made: Sequence[Change], facts: Facts, wrong: Sequence[
     options = {finding.id: option for finding, option in told_findings(facts, order.areas, order.grants)}
     errors = tuple(_error_of(f, options.get(f.id, "")) for f in wrong)
     _tell_ungranted(order, facts, [f.id for f in wrong])
+    for line in describe_firewall(facts, order.areas, wrong, opens=order.firewall):
+        order.out.print(printable(line, 1000), soft_wrap=True)
     if not errors:
         order.out.print("done" if order.areas else _describe_node(facts))
         order.tell_notes(facts)
-        _tell_firewall(order, facts)
         if any(c.kind == "file" for c in made):
             order.out.print(f"{describe_undo(order.root)} puts every file back.")
     return Result(
@@ -269,17 +271,6 @@ def _demand_usable_key(system: System) -> str:
     if found is None or not owner:
         return ""
     return f"The cluster key {found.path} belongs to {owner}: jobs of other users cannot use it."
-
-
-def _tell_firewall(order: Order, facts: Facts) -> None:
-    """Say what the firewall keeps out, or lets in for a while only; without --firewall it is not opened."""
-    if facts.image is not None or (order.areas and "network" not in order.areas):
-        return
-    for finding in run_checks(facts, TOLD):
-        worth = ("info", "warn", "error", "unknown") if order.firewall else ("info", "warn", "error")
-        if finding.id in TOLD and finding.verdict in worth:
-            hint = finding.hint if order.firewall else "avahi-gpu setup --firewall opens it for the LAN"
-            order.out.print(printable(f"{finding.says} ({finding.id}); {hint}".removesuffix("; "), 1000))
 
 
 def _demand_sound(facts: Facts, judge: Judge) -> None:
