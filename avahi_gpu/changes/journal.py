@@ -104,6 +104,10 @@ def read_journal(system: System) -> tuple[list[Record], list[int]]:
 def read_pages(system: System) -> Pages:
     """Return what the journal holds. Raises ChangeFailed if it is unreadable."""
     state = system.read(JOURNAL, MAX_BYTES)
+    if state.link_target is not None:
+        raise ChangeFailed(
+            f"{JOURNAL} is a link to {state.link_target}", "it was not avahi-gpu that made it: move it away"
+        )
     if state.content is None and state.error != os.strerror(errno.ENOENT):
         hint = "look at what is there: it should be a file that only root may read, or nothing"
         raise ChangeFailed(
