@@ -245,8 +245,8 @@ def test_three_machines_of_different_pasts_become_nodes_and_what_they_were(
 def test_a_user_with_sudo_an_environment_that_was_there_and_values_that_are_wrong(
     make_machines: MakeMachines, tmp_path: Path
 ) -> None:
-    """What the other test leaves out: others' environments, wrong values, a lost environment."""
-    lab = make_machines(1)
+    """What the other test leaves out, on Debian 13: others' environments, wrong values, what got lost."""
+    lab = make_machines(1, "trixie")
     machine = lab[0]
     lab.allow_ssh()
     machine.apt_install("sudo", "python3-venv")
