@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 
 import pytest
 
+from tests.lab.cluster import processes_of
+from tests.lab.host import REPOSITORY
 from tests.machines.lab import Lab
+from tests.machines.machine import groups_left
+
+ENDS_WITHIN_S = 60.0  # a blink, on a machine that is not overloaded
 
 
 def test_machines_boot_keep_their_disk_and_are_reached(make_machines: Callable[..., Lab]) -> None:
@@ -40,3 +48,25 @@ def test_avahi_gpu_installs_by_apt_and_pip_without_a_network(make_machines: Call
     machine.install_avahi_gpu(honestly=True)
 
     assert machine.run(["avahi-gpu", "--version"], check=True).stdout.startswith("avahi-gpu ")
+
+
+def test_nothing_outlives_its_maker_whatever_way_that_one_ends() -> None:
+    maker = subprocess.Popen(
+        [sys.executable, "-m", "tests.machines.lab", "1"],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert maker.stdout is not None
+    with maker.stdout:
+        assert maker.stdout.readline().startswith("machine-1 ")
+        token = f"{maker.pid}-m"
+        assert processes_of(token)
+        maker.kill()
+        maker.wait()
+
+    deadline = time.monotonic() + ENDS_WITHIN_S
+    while left := processes_of(token) + groups_left(token):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
