@@ -28,7 +28,9 @@ def owing(findings: Sequence[Finding], step: Sequence[Change]) -> list[Finding]:
 def debts_of(owed: Sequence[Finding], at: float, boot: str, run: str) -> list[DebtRecord]:
     """Return the records of what is owed."""
     return [
-        DebtRecord(change.title, change.argv, finding.id, at, boot, run=run, undo=change.undo)
+        DebtRecord(
+            change.title, change.argv, finding.id, at, boot, run=run, undo=change.undo, verify=change.verify
+        )
         for finding in owed
         for change in (finding.fix.changes if finding.fix is not None else ())
     ]
@@ -83,7 +85,11 @@ def as_findings(debts: Sequence[DebtRecord]) -> list[Finding]:
             "host",
             "error",
             f"what an earlier run wrote is not in force yet: it ended before it could {owed[-1].title}",
-            fix=Fix(owed[-1].title, tuple(Change("daemon", d.title, argv=d.argv, undo=d.undo) for d in owed)),
+            fix=Fix(owed[-1].title, tuple(_settle(debt) for debt in owed)),
         )
         for (_, finding), owed in together.items()
     ]
+
+
+def _settle(debt: DebtRecord) -> Change:
+    return Change("daemon", debt.title, argv=debt.argv, undo=debt.undo, verify=debt.verify)

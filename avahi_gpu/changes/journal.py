@@ -174,7 +174,7 @@ def undo(unwinding: Unwinding, system: System, say: Say = lambda _: None) -> Und
         if isinstance(step, Restore) and system.read(step.path).content != step.current:
             kept.append(step.path)  # edited while we were asking
             continue
-        if isinstance(step, Reversal) and not _in_force(step.record, system):
+        if isinstance(step, Reversal) and not in_force(step.record, system):
             gone.append(step.record)
             continue
         if isinstance(step, Reversal) and restarts_avahi(step.record) and not daemons.would_start(system):
@@ -206,8 +206,10 @@ def take_step(step: Step, run: str, system: System) -> None:
     """Put one file back, or take back what one command did. Raises ChangeFailed."""
     if isinstance(step, Restore):
         _put_back(step, system, run)
-    else:
+    elif in_force(step.record, system):
         _take_back(step.record, system)
+    else:
+        _record(ReversalRecord(step.record.argv, run=step.record.run), system)
 
 
 def pay(debts: Sequence[DebtRecord], system: System) -> None:
@@ -278,7 +280,7 @@ def _run_command(change: Change, system: System, run: str) -> None:
         )
 
 
-def _in_force(record: CommandRecord, system: System) -> bool:
+def in_force(record: CommandRecord, system: System) -> bool:
     """Return whether what a command did is still there, as far as anybody can tell."""
     if record.boot and record.boot != boot_id(system):
         return False
@@ -313,7 +315,9 @@ def boot_id(system: System) -> str:
 
 
 def _run_daemon(change: Change, system: System, run: str) -> None:
-    record = CommandRecord(change.kind, change.title, change.argv, run=run, undo=change.undo)
+    record = CommandRecord(
+        change.kind, change.title, change.argv, run=run, undo=change.undo, verify=change.verify
+    )
     _record(record, system)
     done = system.start_daemon(change.argv)
     if not done.ok:

@@ -109,6 +109,7 @@ class DebtRecord(msgspec.Struct, frozen=True, tag="debt", tag_field="kind"):
     version: int = RECORD_VERSION
     run: str = ""
     undo: tuple[str, ...] = ()
+    verify: tuple[str, ...] = ()
 
 
 class PaymentRecord(msgspec.Struct, frozen=True, tag="payment", tag_field="kind"):
@@ -300,7 +301,7 @@ def unwind(records: Sequence[Record], read: Callable[[str], FileState], run: str
         elif not _same(current, target):
             steps.append(Restore(path, target, state.content))
     folders = [r.path for r in reversed(records) if isinstance(r, FolderRecord)]
-    steps.sort(key=lambda step: isinstance(step, Reversal) and step.record.change == "daemon")
+    steps = _daemons_last(steps)
     return Unwinding(
         tuple(steps),
         tuple(kept),
@@ -308,6 +309,22 @@ def unwind(records: Sequence[Record], read: Callable[[str], FileState], run: str
         tuple(r for r in records if isinstance(r, CommandRecord) and not r.undo),
         frozenset(r.run for r in records),
     )
+
+
+def _daemons_last(steps: Sequence[Step]) -> list[Step]:
+    """Put what is done to daemons last, for they read the files as they start; what stops one before that.
+
+    Several restarts of the same daemon are one.
+    """
+    rest: list[Step] = []
+    stops: dict[tuple[str, ...], Step] = {}
+    starts: dict[tuple[str, ...], Step] = {}
+    for step in steps:
+        if isinstance(step, Reversal) and step.record.change == "daemon":
+            (stops if "--kill" in step.record.undo else starts).setdefault(step.record.undo, step)
+        else:
+            rest.append(step)
+    return [*rest, *stops.values(), *starts.values()]
 
 
 def _open_commands(records: Sequence[Record]) -> list[CommandRecord]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from avahi_gpu.changes import journal
 from avahi_gpu.changes.plan import AVAHI, daemon_of
-from avahi_gpu.changes.record import CommandRecord, FileRecord, Record, Restore, ReversalRecord, unwind
+from avahi_gpu.changes.record import CommandRecord, FileRecord, Record, ReversalRecord, unwind
 from avahi_gpu.errors import AvahiGpuError, ChangeFailed
 from avahi_gpu.host.system import System
 
@@ -26,8 +26,7 @@ def roll_back(
         try:
             journal.take_step(step, runs[0], system)
         except ChangeFailed as fault:
-            if isinstance(step, Restore) or not step.record.may_be_void:
-                failed.append(fault)
+            failed.append(fault)
     debts = journal.read_debts(system)
     journal.pay([d for d in debts if d.run in runs and daemon_of(d.argv) == AVAHI], system)
     return failed

@@ -243,7 +243,7 @@ def _tell_ungranted(order: Order, facts: Facts, besides: Collection[str] = ()) -
 
 def _way_out(finding: Finding, option: str) -> str:
     title = finding.fix.title if finding.fix is not None else ""
-    return f"to {title}: avahi-gpu setup --{option}" if option else finding.hint
+    return f"avahi-gpu setup --{option}: {title}" if option else finding.hint
 
 
 def _describe_node(facts: Facts) -> str:
@@ -297,11 +297,8 @@ def _tell_left_out(order: Order, findings: Sequence[Finding]) -> None:
 
 def _error_of(finding: Finding, option: str = "") -> AvahiGpuError:
     """``option`` of setup: what it would take to mend this."""
-    hints = [
-        _way_out(finding, option) if option else "",
-        finding.hint,
-        *(f"run: {line}" for line in (finding.fix.commands if finding.fix else ())),
-    ]
+    hint = "; ".join(part for part in (_way_out(finding, option) if option else "", finding.hint) if part)
+    hints = [hint, *(f"run: {line}" for line in (finding.fix.commands if finding.fix else ()))]
     error = AvahiGpuError(finding.says, ". ".join(h for h in hints if h) or f"avahi-gpu explain {finding.id}")
     error.code = finding.id
     return error

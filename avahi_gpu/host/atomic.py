@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import stat
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,11 @@ class Wanted:
     uid: int
     gid: int
     mtime_ns: int | None
+
+
+def renewed(old: os.stat_result) -> int:
+    """Return now in nanoseconds, or the next whole second where the file is of this one already."""
+    return max(time.time_ns(), (int(old.st_mtime) + 1) * 10**9)
 
 
 def replace(

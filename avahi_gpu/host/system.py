@@ -17,6 +17,7 @@ from dataclasses import replace as replace_field
 from pathlib import Path, PurePath, PurePosixPath
 
 from avahi_gpu.errors import ChangeFailed
+from avahi_gpu.host import atomic
 from avahi_gpu.host.atomic import Wanted, append_line, create, read_all, replace, sync_folder, temporary_of
 from avahi_gpu.host.attributes import is_locked
 from avahi_gpu.host.paths import locate
@@ -183,9 +184,9 @@ class System:
         """Make the file hold ``content``, all or nothing, also through a power cut. Raises ChangeFailed.
 
         A symbolic link stays and its target is written. None keeps the mode and owner of an existing file; a
-        new one gets 0644 and is ours. The whole second of the modification time always grows: avahi-daemon
-        loads a service file again only where it differs (static-services.c). The folder must be there. Other
-        names of the file (hard links) keep the old content: such a copy is a snapshot's more often than not.
+        new one gets 0644 and is ours. A service file gets a later second than it had: avahi-daemon loads one
+        again only where that differs (static-services.c). The folder must be there. Other names of the file
+        (hard links) keep the old content: such a copy is a snapshot's more often than not.
         A file that nothing can be renamed over is written in place, which a power cut can leave half done:
         ``before_rewrite`` is called first.
         """
@@ -199,7 +200,7 @@ class System:
                 mode if mode is not None else stat.S_IMODE(old.st_mode) if old else NEW_FILE_MODE,
                 uid if uid is not None else old.st_uid if old else os.geteuid(),
                 gid if gid is not None else old.st_gid if old else os.getegid(),
-                max(time.time_ns(), (int(old.st_mtime) + 1) * 10**9) if old else None,
+                atomic.renewed(old) if old and real.suffix == ".service" else None,
             )
             replace(real, wanted, exists=old is not None, before_rewrite=before_rewrite)
         except OSError as fault:

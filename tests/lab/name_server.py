@@ -1,8 +1,8 @@
 """A DNS server of ours with a temper. Run in a host: ``name_server.py ADDRESS TEMPER``; prints ``ready``.
 
 nxdomain: knows no ``local``. nodata: knows it and nothing in it. owner: is responsible for it, with an
-address for nobody. hijack: has an answer for every A. refused, servfail: says so. dead: reads and is silent.
-deaf-to-local: answers for everything but ``local``.
+address for nobody. company: the same, with addresses for a few names. hijack: has an answer for every A.
+refused, servfail: says so. dead: reads and is silent. deaf-to-local: answers for everything but ``local``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import threading
 PORT = 53
 FORGED = "198.51.100.66"  # for documentation (RFC 5737)
 A, SOA, PTR = 1, 6, 12
+COMPANY = {"intranet.local": "198.51.100.7", "www.example.org": "198.51.100.8"}
 
 
 def question(message: bytes) -> tuple[str, int, bytes]:
@@ -46,7 +47,9 @@ def answer(message: bytes, temper: str) -> bytes | None:
         code, records = 0, [record(A, socket.inet_aton(FORGED))]
     elif in_local and temper == "nodata":
         code = 0
-    elif name == "local" and temper == "owner":
+    elif name in COMPANY and temper == "company":
+        code, records = 0, [record(A, socket.inet_aton(COMPANY[name]))] if rtype == A else []
+    elif name == "local" and temper in ("owner", "company"):
         mname = b"\x02ns\x05local\x00\x04root\x05local\x00"
         code, records = 0, [record(SOA, mname + struct.pack(">5I", 1, 1, 1, 1, 1))] if rtype == SOA else []
     elif not name:
