@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from avahi_gpu.changes.change import same
-from avahi_gpu.changes.plan import AVAHI, daemon_of
+from avahi_gpu.changes.plan import AVAHI, daemon_of, is_start_line
 from avahi_gpu.changes.record import CommandRecord, DebtRecord, PaymentRecord, Record
 from avahi_gpu.model import Change, Facts, Finding, Fix
 
@@ -29,7 +29,13 @@ def debts_of(owed: Sequence[Finding], at: float, boot: str, run: str) -> list[De
     """Return the records of what is owed."""
     return [
         DebtRecord(
-            change.title, change.argv, finding.id, at, boot, run=run, undo=change.undo, verify=change.verify
+            change.title,
+            change.argv,
+            finding.id,
+            at,
+            boot,
+            run=run,
+            undo=change.undo,
         )
         for finding in owed
         for change in (finding.fix.changes if finding.fix is not None else ())
@@ -49,13 +55,14 @@ def open_debts(records: Sequence[Record], boot: str) -> list[DebtRecord]:
 
 def paid_by(change: Change, debts: Sequence[DebtRecord]) -> list[DebtRecord]:
     """Return the debts that a daemon's start settles: it reads its files then, whoever asked for it."""
+    if not is_start_line(change.argv):
+        return []
     return [debt for debt in debts if daemon_of(debt.argv) == daemon_of(change.argv)]
 
 
 def restarts_avahi(record: CommandRecord) -> bool:
-    """Whether a record is of a restart of avahi-daemon, or of one half of it."""
-    is_of_avahi = record.change == "daemon" and daemon_of(record.argv) == AVAHI
-    return is_of_avahi and ("restart" in record.argv or record.argv[0] == AVAHI)
+    """Whether undoing a record restarts avahi-daemon, so that it reads its files as they are again."""
+    return record.change == "daemon" and daemon_of(record.argv) == AVAHI and record.undo == record.argv
 
 
 def not_settled(debts: Sequence[DebtRecord], facts: Facts) -> list[DebtRecord]:
@@ -74,22 +81,15 @@ def not_settled(debts: Sequence[DebtRecord], facts: Facts) -> list[DebtRecord]:
 
 
 def as_findings(debts: Sequence[DebtRecord]) -> list[Finding]:
-    """Return the debts as findings, whose fix is to settle them; both halves of a restart in one."""
-    together: dict[tuple[str, str], list[DebtRecord]] = {}
-    for debt in debts:
-        together.setdefault((debt.run, debt.finding), []).append(debt)
+    """Return the debts as findings, whose fix is to settle them."""
     return [
         Finding(
-            finding,
+            debt.finding,
             "not-in-force",
             "host",
             "error",
-            f"what an earlier run wrote is not in force yet: it ended before it could {owed[-1].title}",
-            fix=Fix(owed[-1].title, tuple(_settle(debt) for debt in owed)),
+            f"what an earlier run wrote is not in force yet: it ended before it could {debt.title}",
+            fix=Fix(debt.title, (Change("daemon", debt.title, argv=debt.argv, undo=debt.undo),)),
         )
-        for (_, finding), owed in together.items()
+        for debt in debts
     ]
-
-
-def _settle(debt: DebtRecord) -> Change:
-    return Change("daemon", debt.title, argv=debt.argv, undo=debt.undo, verify=debt.verify)

@@ -150,7 +150,7 @@ def _foresee_daemon(daemon: DaemonState, argv: tuple[str, ...]) -> DaemonState:
         return daemon
     # what is enabled beneath a mask nobody sees yet
     enabled = True if "enable" in argv else None if "unmask" in argv else daemon.enabled
-    if not _is_start_line(argv):
+    if not is_start_line(argv):
         return replace(daemon, enabled=enabled)
     return replace(daemon, on_bus=True, server_state=RUNNING, enabled=enabled)
 
@@ -184,7 +184,7 @@ def _each_once(changes: Iterable[Change]) -> list[Change]:
 def _daemons(fixes: Sequence[Fix]) -> list[Change]:
     groups = [[c for c in fix.changes if c.kind == "daemon"] for fix in fixes]
     starts = [group for group in groups if group and not any(_is_restart(c) for c in group)]
-    started = {daemon_of(c.argv) for group in starts for c in group if _is_start_line(c.argv)}
+    started = {daemon_of(c.argv) for group in starts for c in group if is_start_line(c.argv)}
     chosen: list[Change] = []
     for group in groups:
         restart = any(_is_restart(c) for c in group)
@@ -196,7 +196,7 @@ def _daemons(fixes: Sequence[Fix]) -> list[Change]:
 
 def _without_restarts(changes: Iterable[Change], earlier: Sequence[Change]) -> list[Change]:
     """Leave restarts out of what is started anyway: that reads its files and looks at the network then."""
-    started = {daemon_of(c.argv) for c in earlier if c.kind == "daemon" and _is_start_line(c.argv)}
+    started = {daemon_of(c.argv) for c in earlier if c.kind == "daemon" and is_start_line(c.argv)}
     changes = list(changes)
     again = {daemon_of(c.argv) for c in changes if c.kind == "daemon" and _is_restart(c)} & started
     return [c for c in changes if c.kind != "daemon" or daemon_of(c.argv) not in again]
@@ -204,10 +204,11 @@ def _without_restarts(changes: Iterable[Change], earlier: Sequence[Change]) -> l
 
 def starts_avahi(change: Change) -> bool:
     """Whether avahi-daemon runs anew after this change, if all goes well."""
-    return change.kind == "daemon" and daemon_of(change.argv) == AVAHI and _is_start_line(change.argv)
+    return change.kind == "daemon" and daemon_of(change.argv) == AVAHI and is_start_line(change.argv)
 
 
-def _is_start_line(argv: tuple[str, ...]) -> bool:
+def is_start_line(argv: tuple[str, ...]) -> bool:
+    """Whether a daemon runs anew after this command line; else it is only allowed to, or enabled."""
     return argv[:2] not in _ENABLING or "--now" in argv
 
 

@@ -109,7 +109,6 @@ class DebtRecord(msgspec.Struct, frozen=True, tag="debt", tag_field="kind"):
     version: int = RECORD_VERSION
     run: str = ""
     undo: tuple[str, ...] = ()
-    verify: tuple[str, ...] = ()
 
 
 class PaymentRecord(msgspec.Struct, frozen=True, tag="payment", tag_field="kind"):
@@ -312,19 +311,15 @@ def unwind(records: Sequence[Record], read: Callable[[str], FileState], run: str
 
 
 def _daemons_last(steps: Sequence[Step]) -> list[Step]:
-    """Put what is done to daemons last, for they read the files as they start; what stops one before that.
-
-    Several restarts of the same daemon are one.
-    """
+    """Put what is done to daemons last, for they read the files as they start; several restarts are one."""
     rest: list[Step] = []
-    stops: dict[tuple[str, ...], Step] = {}
-    starts: dict[tuple[str, ...], Step] = {}
+    last: dict[tuple[str, ...], Step] = {}
     for step in steps:
         if isinstance(step, Reversal) and step.record.change == "daemon":
-            (stops if "--kill" in step.record.undo else starts).setdefault(step.record.undo, step)
+            last.setdefault(step.record.undo, step)
         else:
             rest.append(step)
-    return [*rest, *stops.values(), *starts.values()]
+    return [*rest, *last.values()]
 
 
 def _open_commands(records: Sequence[Record]) -> list[CommandRecord]:
