@@ -222,15 +222,15 @@ def test_a_key_file_that_is_open_to_others_is_closed_before_the_new_key_is_in_it
     file.chmod(0o644)
     modes = []
     handle = os.open(file, os.O_WRONLY)
-    watched = os.write
+    watched = os.pwrite
 
-    def write(descriptor: int, data: bytes) -> int:
+    def write(descriptor: int, data: bytes, at: int) -> int:
         modes.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
-        return watched(descriptor, data)
+        return watched(descriptor, data, at)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "write", write)
-        _fill(handle, Wanted(b"new", 0o600, os.getuid(), os.getgid(), None))
+        patch.setattr(os, "pwrite", write)
+        _fill(handle, Wanted(b"new", 0o600, os.getuid(), os.getgid(), None), b"new")
     os.close(handle)
 
     assert modes == [0o600]
