@@ -50,7 +50,7 @@ PEER = {
 }
 CHANGE = (
     {"kind": "file", "path": str, "diff": str},
-    {"kind": ("package", "daemon"), "argv": [str], "diff": str},
+    {"kind": ("package", "command", "daemon"), "argv": [str], "diff": str},
 )
 TRACE = {
     "asked": str,
