@@ -42,6 +42,16 @@ HAND_WRITTEN = b"""<?xml version="1.0" standalone='no'?>
 <service-group><name>by hand</name><service><type>_torch._tcp</type><port>1</port></service></service-group>
 """
 NO_SENTENCE = 98  # exit code of an error that does not say what to do
+SETUP = ("setup", "--yes")
+WALL = b"""table inet filter {
+    chain input {
+        type filter hook input priority filter; policy drop;
+        ct state established,related accept
+        iif lo accept
+        icmp type echo-request accept
+    }
+}
+"""
 RESOLVED_WITHIN_S = 10.0
 ENOUGH = 20  # mistakes, to see what is the matter
 MS_BIND = 4096  # sys/mount.h
@@ -90,6 +100,12 @@ def remove_services() -> None:
         SERVICE.parent.rmdir()
 
 
+def shut_in() -> None:
+    """A firewall keeps mDNS and jobs out: names do not resolve before it is opened."""
+    hosts_line("files mdns4_minimal [NOTFOUND=return] dns")
+    subprocess.run(["nft", "-f", "-"], input=WALL, check=True)
+
+
 @dataclass(frozen=True)
 class Scenario:
     """``prepare`` makes the machine of before; ``undoes``: undo is killed, else setup."""
@@ -99,7 +115,7 @@ class Scenario:
     resolved: bool = True  # whether names resolve before setup already
     more: tuple[str, ...] = ()  # checks beside those of setup
     restarts: bool = False
-    whole: bool = False  # the command line's own program runs, with all that it reads and proves
+    program: tuple[str, ...] = ()  # of setup: the command itself runs, with all that it reads and proves
     in_place: bool = False
 
 
@@ -109,8 +125,10 @@ SCENARIOS = {
     "folder": Scenario(remove_services),
     "mount": Scenario(mount_over, in_place=True),
     "restart": Scenario(hide_services, more=("AG305",), restarts=True),
-    "program": Scenario(improve_names, whole=True),
-    "undo-program": Scenario(improve_names, undoes=True, whole=True),
+    "program": Scenario(improve_names, program=SETUP),
+    "undo-program": Scenario(improve_names, undoes=True, program=SETUP),
+    "firewall": Scenario(shut_in, resolved=False, program=(*SETUP, "--firewall")),
+    "undo-firewall": Scenario(shut_in, resolved=False, undoes=True, program=(*SETUP, "--firewall")),
     "undo-mend": Scenario(mend_names, undoes=True, resolved=False),
     "undo-improve": Scenario(improve_names, undoes=True),
     "undo-folder": Scenario(remove_services, undoes=True),
@@ -127,6 +145,7 @@ class Clean:
         self.facts = read_facts(SYSTEM, with_peers=False, deep=False)
 
     def restore(self) -> None:
+        subprocess.run(["nft", "flush", "ruleset"], check=True)
         with suppress(OSError):
             syscalls.unmount(str(NSSWITCH))
         for path, content in self.files.items():
@@ -160,8 +179,8 @@ class Driver:
 
     def provision(self) -> int:
         """What ``setup --yes`` does, without what only reads; return its exit code."""
-        if self.scenario.whole:
-            return run_program(["setup", "--yes"])
+        if self.scenario.program:
+            return run_program(self.scenario.program)
         try:
             provision(
                 self.read(self.facts),
@@ -178,7 +197,7 @@ class Driver:
 
     def take_back(self) -> int:
         """What ``undo --yes`` does."""
-        if self.scenario.whole:
+        if self.scenario.program:
             return run_program(["undo", "--yes"])
         try:
             with locked(SYSTEM):
@@ -279,13 +298,13 @@ class Driver:
         return wrong
 
 
-def run_program(words: list[str]) -> int:
+def run_program(words: Sequence[str]) -> int:
     """Run avahi-gpu in this process, as its entry point does; return the exit code."""
     silent = os.open(os.devnull, os.O_RDWR)
     spoken = os.dup(1)
     os.dup2(silent, 1)
     try:
-        return program.run(words)
+        return program.run(list(words))
     finally:
         sys.stdout.flush()
         os.dup2(spoken, 1)
@@ -332,6 +351,8 @@ def picture() -> Picture:
                 continue  # the rest of /etc
             content: bytes | str = path.read_bytes() if stat.S_ISREG(status.st_mode) else ""
             found[str(path)] = (status.st_mode, status.st_uid, status.st_gid, content)
+    rules = subprocess.run(["nft", "--stateless", "list", "ruleset"], check=True, stdout=subprocess.PIPE)
+    found["the firewall"] = (0, 0, 0, rules.stdout)
     return found
 
 
