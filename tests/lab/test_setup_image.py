@@ -119,7 +119,10 @@ def test_an_image_is_set_up_by_its_files_alone_and_undone_byte_for_byte(host: Ho
 
     nobody = host.run(["avahi-gpu", "undo", "--yes"], check=True)
     assert nobody.stdout == "nothing to undo\n"  # this machine has no part in it
-    host.run(["avahi-gpu", "undo", "--root", str(image), "--yes"], check=True)
+    undo = ["avahi-gpu", "undo", "--root", str(image)]
+    assert host.run([*undo, "--check"]).returncode == 5
+    assert changed(after, picture_of(host, image)) == []
+    host.run([*undo, "--yes"], check=True)
     assert changed(before, picture_of(host, image)) == []
     assert changed(machine, take_picture(host)) == []
 
