@@ -6,6 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 LAB_TOOLS = ("avahi-daemon", "avahi-browse", "dbus-daemon", "dbus-send", "ip", "nsenter", "nft", "ping")
@@ -13,6 +14,12 @@ MACHINE_TOOLS = ("debootstrap", "systemd-nspawn", "chroot", "unshare", "setpriv"
 # the first test to come may have to wait until the root file system is made, and for its turn
 MACHINES_TIMEOUT_S = 900
 NSS_MODULES = "lib*/**/libnss_mdns4_minimal.so.2"
+
+
+if not os.environ.get("CI"):  # hypothesis has a profile of its own for it, without a deadline too
+    # on a busy machine any call takes longer than any limit, and says nothing about ours
+    hypothesis.settings.register_profile("unhurried", deadline=None)
+    hypothesis.settings.load_profile("unhurried")
 
 
 def missing_for_lab() -> str:
