@@ -172,7 +172,8 @@ class Driver:
         self.done = picture()
         assert self.resolves(), "setup does not make names resolve"
         assert self.take_back() == 0
-        assert picture() == self.base
+        differ = differences(picture(), self.base)
+        assert not differ, differ
         gc.freeze()
 
     # --- what is killed ----------------------------------------------------------------------------------
@@ -273,7 +274,7 @@ class Driver:
             if (code := step()) != 0:
                 wrong.append(f"{at}: then {name} ended with {code}")
             now, wanted = picture(), self.done if name == "set_up" else self.base
-            differ = sorted(p for p in {*now, *wanted} if now.get(p) != wanted.get(p))
+            differ = differences(now, wanted)
             if name == "set_up":  # a journal of two runs is longer
                 differ = [p for p in differ if not p.startswith("/var/lib/avahi-gpu")]
             wrong += [f"{at}: after {name} {path} is not as it should be" for path in differ]
@@ -310,6 +311,11 @@ def run_program(words: Sequence[str]) -> int:
         os.dup2(spoken, 1)
         os.close(silent)
         os.close(spoken)
+
+
+def differences(one: Picture, other: Picture) -> list[str]:
+    """Return the paths that differ."""
+    return sorted(path for path in {*one, *other} if one.get(path) != other.get(path))
 
 
 def before(image: Picture, path: Path) -> bytes | None:
