@@ -47,7 +47,7 @@ def read_complaint(system: System, since: float) -> str:
     if daemons.read_init(system) != "systemd":
         lines = [line for line in read_log(system, None) or () if _COMPLAINT.search(line)]
         return lines[-1] if lines else ""
-    argv = ["journalctl", "--unit", daemons.UNIT, "--since", f"@{since:.0f}", "--output", "cat"]
+    argv = ["journalctl", "--unit", daemons.UNIT, "--since", f"@{int(since)}", "--output", "cat"]
     done = system.run([*argv, "--lines", "200", "--no-pager", "--quiet"], JOURNAL_S)
     lines = [line.strip() for line in done.stdout.splitlines()] if done.ok else []
     return next((line[:MAX_LENGTH] for line in lines if _COMPLAINT.search(line)), "")
