@@ -38,7 +38,7 @@ def set_up(machine: Machine, *more: str) -> str:
     return done.stdout
 
 
-def test_whatever_became_of_its_units_avahi_runs_and_undo_leaves_them_so(
+def test_a_bridge_costs_one_restart_and_a_refused_configuration_nothing(
     make_machines: Callable[..., Lab],
 ) -> None:
     machine = make_machines(1)[0]
@@ -75,6 +75,14 @@ def test_whatever_became_of_its_units_avahi_runs_and_undo_leaves_them_so(
     machine.run(UNDO, check=True, timeout=120)
     assert changed(etc, take_picture(machine)) == []
 
+
+@pytest.mark.faults  # how systemctl is told is tried by unit tests
+def test_units_that_were_disabled_or_masked_are_so_again_after_undo(
+    make_machines: Callable[..., Lab],
+) -> None:
+    machine = make_machines(1)[0]
+    machine.install_avahi_gpu()
+    machine.apt_install(*PACKAGES)
     for words in (["disable", "--now"], ["mask", "--now"]):
         machine.run(["systemctl", *words, *UNITS], check=True)
         before = take_picture(machine)
