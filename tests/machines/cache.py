@@ -18,7 +18,8 @@ from pathlib import Path
 
 CACHE = Path(os.environ.get("AVAHI_GPU_MACHINES") or "/var/cache/avahi-gpu-tests")
 STEP_WITHIN_S = 900.0  # a slow mirror; usually a minute
-OLD_AFTER_S = 86400.0  # nobody has used it for a day: the project's own wheel is another one after each edit
+KEPT_S = 30 * 86400.0  # what nobody has used for so long is removed when the next of its kind is made
+BRIEFLY_S = 3600.0  # no test takes so long: for what is made of the working tree, another one after each edit
 
 
 class NotMade(Exception):
@@ -39,13 +40,16 @@ def locked(name: str) -> Iterator[None]:
         yield
 
 
-def made(kind: str, key: str, make: Callable[[Path], None]) -> Path:
-    """Return the folder ``kind-key``, filled by ``make`` if it is not there yet. Raises NotMade."""
+def made(kind: str, key: str, make: Callable[[Path], None], *, kept_s: float = KEPT_S) -> Path:
+    """Return the folder ``kind-key``, filled by ``make`` if it is not there yet. Raises NotMade.
+
+    Others of this kind that nobody has asked for in ``kept_s`` are removed then.
+    """
     folder = CACHE / f"{kind}-{key}"
     if not folder.is_dir():
         with locked(kind):
             if not folder.is_dir():
-                _forget(kind)
+                _forget(kind, kept_s)
                 partial = CACHE / f".{kind}-{key}.{os.getpid()}.partial"
                 try:
                     partial.mkdir()
@@ -57,12 +61,12 @@ def made(kind: str, key: str, make: Callable[[Path], None]) -> Path:
     return folder
 
 
-def _forget(kind: str) -> None:
+def _forget(kind: str, kept_s: float) -> None:
     """Remove what was cut short, and what has not been used for long. The lock is ours."""
     for partial in CACHE.glob(f".{kind}-*.partial"):
         shutil.rmtree(partial, ignore_errors=True)
     for folder in CACHE.glob(f"{kind}-*"):
-        if folder.stat().st_mtime < time.time() - OLD_AFTER_S:
+        if folder.stat().st_mtime < time.time() - kept_s:
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -24,6 +24,7 @@ ARCHIVE = (
 _DOWNLOAD = """set -eu
 root=$1 release=$2 mirror=$3 base=$4 archive=$5
 debootstrap --variant=minbase --include="$base" "$release" "$root" "$mirror"
+chroot "$root" apt-get clean # of what it is made of itself
 chroot "$root" apt-get update -qq
 # shellcheck disable=SC2086
 chroot "$root" apt-get install -y -qq --download-only --no-install-recommends $archive

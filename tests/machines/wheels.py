@@ -12,7 +12,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.machines.cache import NotMade, key_of, made, step
+from tests.machines.cache import BRIEFLY_S, NotMade, key_of, made, step
 from tests.machines.image import RELEASES, root_of
 
 if sys.version_info >= (3, 11):
@@ -125,7 +125,7 @@ def project_wheel() -> Path:
         step([*PIP, "wheel", "-q", *options, copy], "building the wheel")
         shutil.rmtree(copy)
 
-    return next(made("wheel", key_of(_sources()), build).glob("*.whl"))
+    return next(made("wheel", key_of(_sources()), build, kept_s=BRIEFLY_S).glob("*.whl"))
 
 
 def all_wheels(release: str) -> Path:
@@ -136,7 +136,7 @@ def all_wheels(release: str) -> Path:
         for file in (wheel, *needed.iterdir()):
             shutil.copy(file, folder)
 
-    return made(f"offline-{release}", key_of(str(wheel.parent), str(needed)), collect)
+    return made(f"offline-{release}", key_of(str(wheel.parent), str(needed)), collect, kept_s=BRIEFLY_S)
 
 
 def environment(release: str) -> Path:
@@ -155,7 +155,7 @@ def environment(release: str) -> Path:
         words = [root, wheels, folder / "venv"]
         step(["sh", "-c", _INSTALL_NEEDED + _ADD, "sh", *words], "installing the wheel", apart=True)
 
-    return made(f"venv-{release}", key_of(str(base), str(wheels), _ADD), add) / "venv"
+    return made(f"venv-{release}", key_of(str(base), str(wheels), _ADD), add, kept_s=BRIEFLY_S) / "venv"
 
 
 if __name__ == "__main__":
