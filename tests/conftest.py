@@ -8,6 +8,12 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from hypothesis import HealthCheck, settings
+
+# how long an example takes says more of the machine than of the code: with eight tests at a time a tenth of a
+# millisecond becomes half a second now and then
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 LAB_TOOLS = ("avahi-daemon", "avahi-browse", "dbus-daemon", "dbus-send", "ip", "nsenter", "nft", "ping")
 MACHINE_TOOLS = ("debootstrap", "systemd-nspawn", "chroot", "unshare", "setpriv", "dpkg-deb")

@@ -85,7 +85,7 @@ def file_at(path: str, content: bytes | None, mode: int | None) -> FileState:
     return FileState(path, content, mode=mode if content is not None else None)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.data())
 def test_no_check_breaks_on_hostile_facts(healthy: Facts, data: st.DataObject) -> None:
     def any_file(state: FileState) -> FileState:

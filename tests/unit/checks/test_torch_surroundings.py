@@ -260,7 +260,7 @@ WORDS = st.text(max_size=20) | st.sampled_from(
 ADDRESSES = st.sampled_from(["127.0.0.1", "10.77.0.1", "::1", "fe80::1%eth0", "no address", ""])
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     st.dictionaries(st.sampled_from(VARIABLES), WORDS),
     st.lists(ADDRESSES, max_size=2).map(tuple),
