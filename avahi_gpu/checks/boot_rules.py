@@ -23,44 +23,62 @@ def keep_open(firewall: Firewall, walls: Sequence[Wall]) -> tuple[Fix | None, li
     question = ask_about(dict.fromkeys(map(opening_of, walls)), firewall)
     changes: list[Change] = []
     unknown: list[Wall] = []
-    known = [w for w in walls if w.tool == "nft" and _nft_boot(firewall, w) is not None]
-    boot = _nft_boot(firewall, known[0]) if known else None
+    for keep, part in (
+        (_keep_nft, [w for w in walls if w.tool == "nft"]),
+        (_keep_saved, [w for w in walls if w.tool != "nft"]),
+    ):
+        made, left = keep(firewall, part, question)
+        changes += made
+        unknown += left
+    return (Fix("keep the firewall open after the next boot", tuple(changes)) if changes else None), unknown
+
+
+def _keep_nft(firewall: Firewall, walls: list[Wall], question: str) -> tuple[list[Change], list[Wall]]:
+    """Return the changes of our file and of the one that includes it, and the walls that it does not make."""
+    boot = next((b for w in walls if (b := _nft_boot(firewall, w)) is not None), None)
+    if boot is None or boot.ours is None:
+        return [], walls
+    known = [w for w in walls if _nft_boot(firewall, w) is not None]
+    unknown = [w for w in walls if w not in known]
+    text = _text(boot)
     # somebody may have saved all rules as they were, ours among them
-    lacking = [w for w in known if f'"{comment_of(w)}"' not in _text(boot)] if boot is not None else []
-    if boot is not None and boot.ours is not None and lacking:
-        rules = [((*w.table, w.chain), w.by_policy, nft_words(firewall, w)) for w in known]
-        ours = firewall_boot.write_nft(rules).encode()
-        text = _text(boot)
-        if boot.ours.content != ours:
-            title = f"write {boot.ours.path}, which opens the firewall at boot"
-            changes.append(fixes.write_file(title, boot.ours, ours, question=question))
-        if not firewall_boot.includes_ours(text):
-            content = firewall_boot.include_ours(text).encode("utf-8", "surrogateescape")
-            title = f"include it in {boot.file.path}"
-            changes.append(fixes.write_file(title, boot.file, content, question=question))
-    saved: dict[str, tuple[BootRules, str]] = {}
+    saved = "".join((text, *boot.included))
+    if all(f'"{comment_of(w)}"' in saved for w in known):
+        return [], unknown
+    changes = []
+    rules = [((*w.table, w.chain), w.by_policy, nft_words(firewall, w)) for w in known]
+    ours = firewall_boot.write_nft(rules).encode()
+    if boot.ours.content != ours:
+        title = f"write {boot.ours.path}, which opens the firewall at boot"
+        changes.append(fixes.write_file(title, boot.ours, ours, question=question))
+    if not firewall_boot.includes_ours(text):
+        content = firewall_boot.include_ours(text).encode("utf-8", "surrogateescape")
+        title = f"include it in {boot.file.path}"
+        changes.append(fixes.write_file(title, boot.file, content, question=question))
+    return changes, unknown
+
+
+def _keep_saved(firewall: Firewall, walls: list[Wall], question: str) -> tuple[list[Change], list[Wall]]:
+    """Return the changes of the files that iptables and ip6tables restore, and the walls without one."""
+    unknown: list[Wall] = []
+    texts: dict[str, str] = {}
+    files = {b.kind: b for b in firewall.boot if b.kind != "nft" and _usable(b)}
     for wall in walls:
-        if wall.tool == "nft":
-            unknown += [] if wall in known else [wall]
-            continue
-        one = next((b for b in firewall.boot if b.kind == wall.tool.partition("-")[0] and _usable(b)), None)
-        before = saved.get(one.file.path, (one, _text(one)))[1] if one is not None else None
-        words = iptables_words(firewall, wall)
-        text_now = (
-            firewall_boot.save_rule(before, wall.table[1], wall.chain, words, at_end=wall.by_policy)
-            if before is not None
-            else None
-        )
-        if one is None or text_now is None:
+        kind = "ip6tables" if wall.family == 6 else "iptables"
+        words, place = iptables_words(firewall, wall), (wall.table[1], wall.chain)
+        before = texts.get(kind, _text(files[kind])) if kind in files else ""
+        after = firewall_boot.save_rule(before, *place, words, at_end=wall.by_policy)
+        if after is None:
             unknown.append(wall)
         else:
-            saved[one.file.path] = (one, text_now)
-    for one, text_now in saved.values():
-        content = text_now.encode("utf-8", "surrogateescape")
-        if content != one.file.content:
-            title = f"keep the opening in {one.file.path}"
-            changes.append(fixes.write_file(title, one.file, content, question=question))
-    return (Fix("keep the firewall open after the next boot", tuple(changes)) if changes else None), unknown
+            texts[kind] = after
+    changes = []
+    for kind, boot in files.items():
+        content = texts.get(kind, _text(boot)).encode("utf-8", "surrogateescape")
+        if content != boot.file.content:
+            title = f"keep the opening in {boot.file.path}"
+            changes.append(fixes.write_file(title, boot.file, content, question=question))
+    return changes, unknown
 
 
 def describe_wall(wall: Wall) -> str:
@@ -75,7 +93,9 @@ def _nft_boot(firewall: Firewall, wall: Wall) -> BootRules | None:
         (
             b
             for b in firewall.boot
-            if b.kind == "nft" and _usable(b) and firewall_boot.makes_chain(_text(b), place)
+            if b.kind == "nft"
+            and _usable(b)
+            and any(firewall_boot.makes_chain(text, place) for text in (_text(b), *b.included))
         ),
         None,
     )

@@ -128,15 +128,7 @@ def lan_let_in(facts: Facts) -> Outcome:
             return unknown(f"whether the LAN's machines come in depends on {firewall.unclear[0]}")
         return ok()
     fix = openings.open_walls(facts)
-    hidden = [w for w in shut if not openings.can_open(firewall, w)]
-    hint = ""
-    if hidden:
-        one = hidden[0]
-        hint = (
-            f"{openings.HINT_MDNS if one.what == 'mdns' else openings.HINT_TCP}; not certain is how in the "
-        )
-        hint += f"chain {one.chain}"
-        hint += f", where {one.others} would no longer count" if one.others else ""
+    hint = next((_advise(w) for w in shut if not openings.can_open(firewall, w)), "")
     return error("the firewall keeps the LAN's machines out", _walls(shut), fix=fix, hint=hint)
 
 
@@ -245,6 +237,13 @@ def _reasons(ways: list[PacketFate]) -> list[str]:
     """Return who drops what, each rule once."""
     words = {f"{p.because} ({p.interface})": None for p in ways if p.outcome == "drop"}
     return list(words)[:6]
+
+
+def _advise(wall: Wall) -> str:
+    """Return what somebody has to do by hand about a wall that no rule of ours would surely open."""
+    what = openings.HINT_MDNS if wall.what == "mdns" else openings.HINT_TCP
+    others = f", where {wall.others} would no longer count" if wall.others else ""
+    return f"{what}; how is not certain in the chain {wall.chain}{others}"
 
 
 def _walls(walls: list[Wall]) -> list[str]:

@@ -37,6 +37,15 @@ def makes_chain(text: str, place: tuple[str, str, str]) -> bool:
     return False
 
 
+def included_by(text: str) -> list[str]:
+    """Return the paths that a file for ``nft -f`` includes; the last name may be a pattern.
+
+    What is no full path is looked for in /etc, as nft(8) has it.
+    """
+    found = re.findall(r'^\s*include\s+"([^"\n]+)"', text, re.MULTILINE)
+    return [path if path.startswith("/") else f"/etc/{path}" for path in found if not path.startswith("./")]
+
+
 def _block(text: str, start: int) -> str:
     """Return what stands between the brace before ``start`` and the one that closes it."""
     depth = 1

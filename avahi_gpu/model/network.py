@@ -84,11 +84,15 @@ def is_private(network: str) -> bool:
 
 @dataclass(frozen=True)
 class BootRules:
-    """A file that a service of the system loads rules from at boot. ``ours``: what it may include of ours."""
+    """A file that a service of the system loads rules from at boot. ``ours``: what it may include of ours.
+
+    ``included``: the texts of all other files that it includes.
+    """
 
     kind: Literal["nft", "iptables", "ip6tables"]
     file: FileState
     ours: FileState | None = None
+    included: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

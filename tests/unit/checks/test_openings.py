@@ -216,6 +216,13 @@ def test_rules_that_somebody_saved_with_ours_among_them_need_no_file(healthy: Fa
     assert judged(shut(healthy, opened, boot=(boot(saved),)))["AG216"].verdict == "ok"
 
 
+def test_a_chain_that_an_included_file_makes_is_opened_by_the_file_that_includes_it(healthy: Facts) -> None:
+    main = replace(boot(b'include "/etc/nftables/main.nft"\n'), included=(CONF.decode(),))
+    facts = shut(healthy, wall("jobs"), boot=(main,))
+
+    assert [c.path for c in changes(facts, "AG216")] == [NFT_FILE, "/etc/nftables.conf"]
+
+
 @pytest.mark.parametrize(
     "rules",
     [
