@@ -104,7 +104,6 @@ PRIOR = {
     "no such interface": ("server", "allow-interfaces=eth7"),
     "nothing is remembered": ("server", "cache-entries-max=0"),
     "one object a client": ("server", "objects-per-client-max=1"),
-    "little memory": ("rlimits", "rlimit-data=100000"),
 }
 QUICK = ("dbus is off",)
 

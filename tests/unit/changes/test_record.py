@@ -7,6 +7,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,11 +20,13 @@ from avahi_gpu.changes.record import (
     FileRecord,
     FolderRecord,
     Record,
+    Restore,
     decode_pages,
     digest,
     encode_record,
     half_done,
     is_half_done,
+    unwind,
 )
 from avahi_gpu.host.system import System
 from avahi_gpu.model import Change, FileState
@@ -182,3 +185,30 @@ def test_after_any_history_with_cuts_anywhere_undo_loses_no_edit(
             assert sorted(str(p.relative_to(root)) for p in root.rglob("*")) == [
                 *("etc", "etc/x", "run", "var", "var/lib")
             ]
+
+
+def test_daemons_are_restarted_once_and_after_every_file_is_back() -> None:
+    restart = ("systemctl", "restart", "avahi-daemon.service")
+    unmask = ("systemctl", "unmask", "avahi-daemon.service")
+    mask = ("systemctl", "mask", "avahi-daemon.service")
+
+    def told(run: str, argv: tuple[str, ...], undo: tuple[str, ...]) -> list[Record]:
+        record = CommandRecord("daemon", "tell it", argv, run=run, undo=undo)
+        return [record, msgspec.structs.replace(record, done=True)]
+
+    records: list[Record] = [
+        *told("one", unmask, mask),
+        FileRecord("/etc/a", Before(b"old"), digest(b"new"), run="one"),
+        *told("one", restart, restart),
+        FileRecord("/etc/b", Before(b"old"), digest(b"new"), run="two"),
+        *told("two", restart, restart),
+    ]
+
+    steps = unwind(records, lambda path: FileState(path, b"new", mode=0o644)).steps
+
+    assert [s.path if isinstance(s, Restore) else s.record.undo for s in steps] == [
+        "/etc/b",
+        "/etc/a",
+        restart,
+        mask,
+    ]

@@ -95,3 +95,34 @@ def test_without_a_lan_the_configuration_is_not_blamed(healthy: Facts) -> None:
     )
 
     assert failing(facts) == {"AG201": "error"}
+
+
+@pytest.mark.parametrize(
+    ("conf", "asks"),
+    [
+        ("[publish]\ndisable-publishing=yes\n", True),
+        ("[server]\nuse-ipv4=no\n", True),
+        ("[server]\ndeny-interfaces=eth0\n", True),
+        ("[server]\nallow-interfaces=eth7\n", False),
+        ("[server]\ncache-entries-max=0\n", False),
+        ("[server]\ncache-entries-max=0\n[publish]\npublish-addresses=no\n", True),
+    ],
+)
+def test_what_somebody_seems_to_have_meant_has_a_question_of_its_own(
+    conf: str, asks: bool, healthy: Facts
+) -> None:
+    found = avahi_publishes(with_conf(healthy, conf))
+
+    assert found.verdict == "error" and found.fix
+    question = found.fix.changes[0].question
+    assert bool(question) is asks
+    if asks:
+        assert conf.strip().split("\n")[-1] in question
+
+
+def test_the_restart_after_the_file_has_a_way_back(healthy: Facts) -> None:
+    found = avahi_publishes(with_conf(healthy, "[server]\ncache-entries-max=0\n"))
+
+    assert found.fix
+    file, restart = found.fix.changes
+    assert (file.kind, restart.undo) == ("file", restart.argv)

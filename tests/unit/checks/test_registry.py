@@ -10,7 +10,7 @@ import pytest
 from avahi_gpu.checks import registry
 from avahi_gpu.checks.outcome import Outcome, error, ok, skip, unknown
 from avahi_gpu.errors import Misuse
-from avahi_gpu.model import Facts
+from avahi_gpu.model import Facts, MdnsSocket, ResolvedMdns
 
 
 @pytest.fixture
@@ -148,3 +148,31 @@ def test_nothing_is_guessed_where_nothing_could_be_read(healthy: Facts) -> None:
     failed = [f for f in registry.run_checks(dark) if f.verdict == "error"]
 
     assert failed == []
+
+
+def test_what_serves_others_too_is_mended_on_request_and_told_otherwise(healthy: Facts) -> None:
+    """As AG209, where systemd-resolved does mDNS too: ``--yes`` is no word about that."""
+    resolved = MdnsSocket(4, "0.0.0.0", 200, 101, 900, "systemd-resolve")
+    network = replace(
+        healthy.network,
+        mdns_sockets=(*(healthy.network.mdns_sockets or ()), resolved),
+        resolved_mdns=ResolvedMdns("yes", (("eth0", "yes"),)),
+    )
+    facts = replace(healthy, network=network)
+
+    without = [f.id for f in registry.setup_findings(facts)]
+    granted = [f.id for f in registry.setup_findings(facts, grants={"resolved"})]
+
+    assert "AG209" not in without and "AG209" in granted
+    assert [(f.id, option) for f, option in registry.told_findings(facts)] == [("AG209", "resolved")]
+    assert registry.told_findings(facts, grants={"resolved"}) == []
+    assert registry.told_findings(facts, areas={"names"}) == []
+
+
+def test_what_only_its_owner_can_stop_is_told_whatever_was_granted(healthy: Facts) -> None:
+    other = MdnsSocket(4, "0.0.0.0", 200, 0, 900, "responder")
+    network = replace(healthy.network, mdns_sockets=(*(healthy.network.mdns_sockets or ()), other))
+    facts = replace(healthy, network=network)
+
+    assert "AG209" not in [f.id for f in registry.setup_findings(facts, grants={"resolved"})]
+    assert [(f.id, o) for f, o in registry.told_findings(facts, grants={"resolved"})] == [("AG209", "")]

@@ -118,9 +118,11 @@ def test_what_systemctl_shows_of_a_running_unit() -> None:
 def test_what_systemctl_shows_of_a_masked_and_a_failed_one() -> None:
     masked = avahi_unit.parse_show("LoadState=masked\nActiveState=inactive\nUnitFileState=masked\n")
     failed = avahi_unit.parse_show("ActiveState=failed\nResult=exit-code\nExecMainStatus=255\n")
+    two = avahi_unit.parse_show("Result=success\nLoadState=loaded\n\nResult=success\nLoadState=masked\n")
 
     assert (masked.load, masked.enabled, masked.argv) == ("masked", "masked", ())
     assert (failed.active, failed.result, failed.exit_status) == ("failed", "exit-code", 255)
+    assert (two.load, two.socket_load, masked.socket_load) == ("loaded", "masked", "")
 
 
 def test_without_systemd_there_is_no_unit(system: System) -> None:
