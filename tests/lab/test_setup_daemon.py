@@ -150,6 +150,7 @@ def refuse(host: Host, how: str) -> None:
     host.write("/run/front/avahi-daemon", REFUSES % (CONF, how, REAL), 0o755)
 
 
+@pytest.mark.faults  # on a booted machine CI tries it
 def test_a_configuration_that_the_daemon_refuses_is_taken_back(bridged: Host) -> None:
     """Our rules take it and the daemon does not: the machine is as before, and the next run mends it."""
     pid, conf = pid_of(bridged), bridged.read(CONF)
