@@ -187,13 +187,13 @@ def _prove(
     deadline = time.monotonic() + patience_s
     told = False
     while True:
-        findings = [
-            *judge_proof(facts, proof),
-            *setup_findings(facts, order.areas, order.grants),
-        ]
-        wrong = {f.id: f for f in findings if _is_wrong(f)}
+        judged = judge_proof(facts, proof)
+        findings = [*judged, *setup_findings(facts, order.areas, order.grants)]
+        # what nobody could find out does not end setup, but it may keep the proof from being asked for
+        unseen = {f.id for f in judged if f.verdict == "unknown"} if any(map(is_unasked, judged)) else set()
+        wrong = {f.id: f for f in findings if _is_wrong(f) or f.id in unseen}
         foreign = {id for id, f in wrong.items() if order.areas and f.area not in order.areas}
-        if not (wrong.keys() & PASSING - foreign) or time.monotonic() >= deadline:
+        if not (wrong.keys() & (PASSING | unseen) - foreign) or time.monotonic() >= deadline:
             for id in foreign:
                 order.out.print(
                     f"not proven: {printable(wrong[id].says)} ({id}; setup without --only sees to it)"

@@ -42,7 +42,7 @@ def command(
     with guarded("undo", as_json=as_json), heard():
         from avahi_gpu.host.image import Image, open_system  # seldom wanted
 
-        system = open_system(root)
+        system = open_system(root, installs=False)
         if isinstance(system, Image) and system.is_root:
             system.sweep_policy()
         demand_root(system.is_root, "undo" if root is None else f"undo --root {quote(root)}")

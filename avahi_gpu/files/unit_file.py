@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from avahi_gpu.errors import AvahiGpuError
 
 _UNIT_NAME = re.compile(r"[A-Za-z0-9:_.\\@-]{1,200}\.(?:service|socket|target|timer|path|mount|slice)")
+# systemd takes no program whose path holds one of the first three, and leaves a $$ in it as it is
+_UNFIT_FOR_PROGRAM = re.compile(r"[\"'\\$]")
 _PLAIN = re.compile(r"[A-Za-z0-9_@+=:,./-]+")
 
 
@@ -24,7 +26,8 @@ class Install:
 def render_boot_unit(template: str, argv: tuple[str, ...]) -> bytes:
     """Return the unit that runs ``argv``. Raises AvahiGpuError for a path that no unit file can name."""
     for word in argv:
-        if not word or not word.isprintable():
+        unfit = word is argv[0] and _UNFIT_FOR_PROGRAM.search(word)
+        if not word or not word.isprintable() or unfit:
             raise AvahiGpuError(f"no unit can run {word!r}", "install avahi-gpu in a plainer place")
     condition = argv[0].replace("%", "%%")
     command = " ".join(map(_quote, argv))

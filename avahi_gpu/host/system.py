@@ -259,10 +259,10 @@ class System:
         return tuple(made)
 
     def remove_folder(self, path: str | PurePath) -> bool:
-        """Remove an empty folder; return whether it is gone. One that is not empty stays."""
+        """Remove an empty folder; return whether there is none now. One that is not empty stays."""
         try:
             self._inside(str(path)).rmdir()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return True
         except OSError:
             return False

@@ -23,13 +23,16 @@ def test_the_template_is_filled_in_whole() -> None:
 
 
 def test_odd_paths_are_written_so_that_systemd_reads_them_back() -> None:
-    made = render_boot_unit("@CONDITION@\n@COMMAND@", ('/o p/50%/a"$b\\c', "refresh")).decode()
+    made = render_boot_unit("@CONDITION@\n@COMMAND@", ("/o p/50%/a", '"$b\\c')).decode()
 
-    assert made == '/o p/50%%/a"$b\\c\n"/o p/50%%/a\\"$$b\\\\c" refresh'
+    assert made == '/o p/50%%/a\n"/o p/50%%/a" "\\"$$b\\\\c"'
 
 
-@pytest.mark.parametrize("path", ["/opt/a\nExecStartPre=/bin/evil", ""])
-def test_a_path_that_no_line_can_hold_is_refused(path: str) -> None:
+@pytest.mark.parametrize(
+    "path", ["/opt/a\nExecStartPre=/bin/evil", "", '/opt/"a"', "/opt/it's", "/opt/a\\b", "/opt/$a"]
+)
+def test_a_path_that_systemd_does_not_run_is_refused(path: str) -> None:
+    """Tried on systemd 252: "Executable name contains special characters", and $$ in a path stays $$."""
     with pytest.raises(AvahiGpuError, match="no unit can run"):
         render_boot_unit("@COMMAND@", (path,))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,25 @@ def test_its_apt_is_not_run_where_it_is_for_another_architecture(image: Image) -
 
     assert not done.ok
     assert f"for {MACHINES[number]}" in done.stderr
+    assert not image.exists(POLICY_FILE)
+
+
+def test_nothing_in_a_programs_place_is_waited_for(image: Image) -> None:
+    os.mkfifo(image.root / "usr/bin/env")
+
+    assert image.read_architecture() == ""
+
+
+def test_its_journal_has_no_program_of_it_run(image: Image) -> None:
+    """Whoever made the image may have written that, too."""
+    write(image, "usr/bin/dpkg", Path(sys.executable).read_bytes()[:64], 0o755)
+    write(image, "usr/bin/apt-get", "", 0o755)
+    undoing = open_system(str(image.root), installs=False)
+
+    done = undoing.run(["dpkg", "--configure", "-a"], 5.0)
+
+    assert not done.ok
+    assert "is an image" in done.stderr
     assert not image.exists(POLICY_FILE)
 
 

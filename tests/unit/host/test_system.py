@@ -198,6 +198,9 @@ def test_folders_made_are_told_and_go_away_empty(system: System) -> None:
     assert not system.remove_folder("/etc/a")
     assert system.remove_folder("/etc/a/b")
     assert system.remove_folder("/etc/a")
+    system.write("/etc/a", b"")
+    assert system.remove_folder("/etc/a"), "a file is no folder that stays"
+    assert system.exists("/etc/a")
 
 
 def test_a_failed_write_is_a_sentence_and_leaves_nothing(system: System) -> None:
