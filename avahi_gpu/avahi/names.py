@@ -58,7 +58,7 @@ TYPE_SRV = 33
 UNKNOWN_METHOD = "org.freedesktop.DBus.Error.UnknownMethod"
 
 START_HINT = (
-    f"start it with `systemctl enable --now avahi-daemon`, or let `{AS_ROOT} setup` do it; "
+    f"`{AS_ROOT} setup` installs and starts it; where it is installed, `systemctl start avahi-daemon` does; "
     "`avahi-gpu doctor` tells why it is not there"
 )
 BUS_HINT = (

@@ -57,7 +57,7 @@ def lan_interface(facts: Facts) -> Outcome:
     candidates = _lan(facts)
     if not facts.interfaces and "interfaces" in facts.unread:
         return unread(facts, "interfaces", "the interfaces")
-    missing = [name for name in facts.cards if name not in {i.name for i in facts.interfaces}]
+    missing = missing_cards(facts)
     if missing and not candidates:
         return error(_say_missing(facts, missing), _others(facts), hint=CORRECT_LIST)
     if not candidates:
@@ -149,7 +149,17 @@ def _lan(facts: Facts) -> list[Interface]:
 
 
 def _say_missing(facts: Facts, missing: list[str]) -> str:
-    return f"{facts.cards_source}: interfaces names {', '.join(missing)}, which this machine does not have"
+    return f"{facts.cards_source}: {say_lack(missing)}"
+
+
+def say_lack(missing: list[str]) -> str:
+    """Return the sentence about ``missing_cards``."""
+    return f"interfaces names {', '.join(missing)}, which this machine does not have"
+
+
+def missing_cards(facts: Facts) -> list[str]:
+    """Return the interfaces that the settings name and this machine does not have."""
+    return [name for name in facts.cards if name not in {i.name for i in facts.interfaces}]
 
 
 def _others(facts: Facts) -> list[str]:

@@ -72,7 +72,8 @@ def clock(facts: Facts) -> Outcome:
     if found.synchronised is False:
         return info(
             "nobody keeps the clock of this machine right",
-            hint="torchrun's c10d counts a node as dead whose clock is 15 s off: timedatectl set-ntp true",
+            hint="timedatectl set-ntp true, with systemd-timesyncd installed, or chrony; torchrun's c10d "
+            "counts a node as dead whose clock is 15 s off",
         )
     return ok("synchronised" if found.synchronised else str(found.year))
 

@@ -16,10 +16,17 @@ import typer
 from avahi_gpu.cli.outcome import finish, guarded
 from avahi_gpu.errors import AS_ROOT, AvahiGpuError, ExitCode, Misuse, TooFewPeers
 from avahi_gpu.host.configuration import read_settings
+from avahi_gpu.host.peers import count_present, fellows
 from avahi_gpu.host.system import System
 from avahi_gpu.model import Peer
 from avahi_gpu.render.inventory import host_variables, make_inventory
-from avahi_gpu.render.table import describe_event, describe_present, peer_data, show_peers
+from avahi_gpu.render.table import (
+    describe_event,
+    describe_present,
+    describe_strangers,
+    peer_data,
+    show_peers,
+)
 from avahi_gpu.render.text import console, printable
 from avahi_gpu.result import Result
 
@@ -98,7 +105,7 @@ def _refuse_nonsense(
 async def _look(expect: int | None, timeout_s: float | None) -> tuple[list[Peer], Result]:
     from avahi_gpu.avahi.bus import connect
     from avahi_gpu.host.net import read_interfaces
-    from avahi_gpu.host.peers import SEEN_WITHIN_S, count_present, look_for_peers
+    from avahi_gpu.host.peers import SEEN_WITHIN_S, look_for_peers
 
     within_s = timeout_s if timeout_s is not None else SEEN_WITHIN_S if expect is None else EXPECT_TIMEOUT_S
     async with connect() as avahi:
@@ -114,9 +121,15 @@ async def _look(expect: int | None, timeout_s: float | None) -> tuple[list[Peer]
 
 
 def _too_few(peers: list[Peer], there: int, expect: int, within_s: float) -> AvahiGpuError:
-    message = f"{there} of {expect} nodes were there within {within_s:g} s: {describe_present(peers)}"
+    who = describe_present(fellows(peers))
+    message = f"{there} of {expect} nodes were there within {within_s:g} s: {who}"
     if not any(p.self for p in peers):
         return TooFewPeers(message, f"this machine does not publish itself: run `{AS_ROOT} setup`")
+    strangers = describe_strangers(peers)
+    if strangers:
+        return TooFewPeers(
+            f"{message}; {strangers}", f"nodes of one cluster count: {AS_ROOT} setup --cluster NAME"
+        )
     return TooFewPeers(message, "are the others on and set up? `avahi-gpu doctor` tells what is in the way")
 
 
@@ -130,7 +143,9 @@ def _progress(expect: int | None, within_s: float) -> Iterator[Callable[[list[Pe
     with err.status("looking for nodes") as status:
 
         def tell(peers: list[Peer]) -> None:
-            status.update(f"{expect} nodes wanted, {within_s:g} s at most; there: {describe_present(peers)}")
+            status.update(
+                f"{expect} nodes wanted, {within_s:g} s at most; there: {describe_present(fellows(peers))}"
+            )
 
         yield tell
 

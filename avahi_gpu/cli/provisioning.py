@@ -16,17 +16,18 @@ import avahi_gpu.checks  # noqa: F401  registers them
 from avahi_gpu.changes.change import describe
 from avahi_gpu.changes.plan import Judge, plan_all
 from avahi_gpu.changes.provision import provision, recover, unsettled
+from avahi_gpu.checks.network import CORRECT_LIST, missing_cards, say_lack
 from avahi_gpu.checks.registry import all_checks, is_unasked, setup_findings, told_findings
 from avahi_gpu.cli.consent import ask_for, demand_consent, demand_root
 from avahi_gpu.cli.imaging import describe_image, describe_undo, find_notes, offline
 from avahi_gpu.cli.outcome import interruption
 from avahi_gpu.cli.shut_out import demand_sight, describe_firewall, judge_proof
-from avahi_gpu.errors import AvahiGpuError, ChangeFailed, ExitCode, Misuse
+from avahi_gpu.errors import AvahiGpuError, ChangeFailed, ExitCode, MalformedConfiguration, Misuse
 from avahi_gpu.host.configuration import read_settings
 from avahi_gpu.host.facts import read_facts
 from avahi_gpu.host.image import Image
 from avahi_gpu.host.image_facts import read_image
-from avahi_gpu.host.key_file import UnreadableKey, find_key, name_owner
+from avahi_gpu.host.key_file import BadKeyFile, UnreadableKey, find_key, name_owner
 from avahi_gpu.host.system import System
 from avahi_gpu.model import NODE_SERVICE, Change, Facts, Finding
 from avahi_gpu.render.diff import show_changes
@@ -84,7 +85,10 @@ class Order:
 
     def tell_notes(self, facts: Facts) -> None:
         """Say what is worth knowing and nothing that setup would change."""
-        for line in find_notes(setup_findings(facts, self.areas)):
+        notes = find_notes(setup_findings(facts, self.areas))
+        if facts.interfaces and (missing := missing_cards(facts)):
+            notes.append(f"note: {facts.cards_source}: {say_lack(missing)} ({CORRECT_LIST})")
+        for line in notes:
             self.out.print(printable(line, 1000))
 
 
@@ -260,13 +264,19 @@ def _describe_node(facts: Facts) -> str:
 
 
 def _demand_usable_key(system: System) -> str:
-    """Look at the cluster key that jobs would use; return what is worth telling. Raises BadKeyFile."""
+    """Look at the cluster key that jobs would use; return what is worth telling.
+
+    Raises BadKeyFile, or MalformedConfiguration where a setting names a file that cannot be used.
+    """
+    settings = read_settings(system, os.environ)
     try:
-        found = find_key(system, os.environ, read_settings(system, os.environ).config.key_file)
-    except UnreadableKey:
-        if system.is_root:
+        found = find_key(system, os.environ, settings.config.key_file)
+    except BadKeyFile as fault:
+        if isinstance(fault, UnreadableKey) and not system.is_root:
+            return ""  # with --check anybody may look; root will see it
+        if settings.config.key_file is None:
             raise
-        return ""  # with --check anybody may look; root will see it
+        raise settings.wrong("key_file", fault.message, fault.hint) from None
     owner = name_owner(found) if found is not None else ""
     if found is None or not owner:
         return ""
@@ -279,6 +289,9 @@ def _demand_sound(facts: Facts, judge: Judge) -> None:
         raise ChangeFailed(
             facts.wanted_service_error, "nothing was changed; correct it, then run setup again"
         )
+    missing = missing_cards(facts) if facts.interfaces else []
+    if missing and len(missing) == len(facts.cards):
+        raise MalformedConfiguration(facts.cards_source, say_lack(missing), CORRECT_LIST)
     for finding in judge(facts):
         if (
             finding.id in BLOCKING

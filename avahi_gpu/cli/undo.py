@@ -114,7 +114,7 @@ def undo(system: System, *, last: bool, check: bool, yes: bool, as_json: bool) -
             f"avahi-daemon goes on with what it has read: restart it to have {DEFAULT_CONFIG} in force."
         )
     for line in describe_rest(unwinding.stays):
-        out.print(line)
+        out.print(line, soft_wrap=True)  # command lines are there to be copied
     if not done.failed:
         out.print("undone" if done.restored else "nothing was left to take back")
     return Result(
@@ -141,7 +141,10 @@ def name_run(run: str) -> str:
 def describe_rest(records: tuple[CommandRecord, ...]) -> list[str]:
     """Say what undo leaves as it is: packages and daemons may be in use by others meanwhile."""
     lines = [printable(" ".join(r.argv), 1000) for r in records if r.change == "package"]
-    said = [f"Packages stay installed; they came by: {line}" for line in dict.fromkeys(lines)]
+    said = [
+        f"Packages stay installed, and what they wrote themselves; they came by: {line}"
+        for line in dict.fromkeys(lines)
+    ]
     # a restart leaves nothing behind that could be taken back
     lasting = [r for r in records if r.change != "package" and not r.title.startswith(("stop ", "restart "))]
     titles = [printable(r.title) for r in lasting]

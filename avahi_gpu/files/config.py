@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from avahi_gpu.errors import MalformedConfiguration
+from avahi_gpu.files.etc_hosts import is_address
 from avahi_gpu.files.txt import MAX_PRIORITY, MAX_VALUE_BYTES
 from avahi_gpu.model import CONFIG_FOLDER, DEFAULT_CLUSTER, DEFAULT_PORT
 
@@ -24,6 +25,7 @@ MAX_INTERFACES = 16  # as many networks as a node may tell the others of
 MAX_INTERFACE_BYTES = 15  # IFNAMSIZ less the final zero
 
 _PEER = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,252})|[0-9A-Fa-f:.]{2,45}(?:%[A-Za-z0-9._-]{1,15})?")
+_NUMBERS = re.compile(r"[0-9.]+")
 MAX_PATH_BYTES = 4095  # PATH_MAX less the final zero
 SHOWN_MAX = 60  # characters of a value or key in a sentence
 SIZE_MAX = 32 << 10  # bytes; the parser of TOML takes time with the square of a key's length
@@ -72,6 +74,8 @@ def parse_said(content: bytes | str, where: str = PATH) -> dict[str, tuple[Any, 
         line = found[1] if found else text.count("\n") + 1
         says = _AT_LINE.sub("", str(error)).replace("(at end of document)", "at the end").strip()
         hint = 'write key = value, with names in quotes: cluster = "lab"'
+        if says == "Cannot overwrite a value":  # tomllib's words
+            says, hint = f"the setting stands twice: {says}", "leave one of the two out"
         raise MalformedConfiguration(f"{where}:{line}", f"not TOML: {says}", hint) from None
     except RecursionError:
         raise MalformedConfiguration(
@@ -131,6 +135,12 @@ def _is_path(value: object, starts: tuple[str, ...]) -> bool:
     return _is_word(value, MAX_PATH_BYTES) and isinstance(value, str) and value.startswith(starts)
 
 
+def _is_peer(value: object) -> bool:
+    if not isinstance(value, str) or _PEER.fullmatch(value) is None:
+        return False
+    return _NUMBERS.fullmatch(value) is None or is_address(value)  # no name is numbers and dots
+
+
 def _is_interface(value: object) -> bool:
     fit = _is_word(value, MAX_INTERFACE_BYTES) and isinstance(value, str)
     return fit and _INTERFACE.fullmatch(str(value)) is not None
@@ -156,7 +166,7 @@ _RULES: dict[str, tuple[Callable[[object], bool], str]] = {
     "interface": (_is_interface, "the name of one interface as `ip link` shows it"),
     "python": (lambda v: _is_path(v, ("/",)), "the full path of a Python"),
     "peers": (
-        lambda v: _is_list(v, MAX_PEERS, lambda p: isinstance(p, str) and _PEER.fullmatch(p) is not None),
+        lambda v: _is_list(v, MAX_PEERS, _is_peer),
         f"a list of at most {MAX_PEERS} names or addresses",
     ),
     "key_file": (lambda v: _is_path(v, ("/", "~/")), "the full path of a file"),

@@ -134,7 +134,7 @@ def find_python(system: System, python: str) -> str:
     if not python or path is None or not system.exists(path):
         raise Misuse(
             f"there is no Python {python or repr(python)}",
-            "give the path of one: --python ~/venv/bin/python, for example",
+            "give the path of one that is there, /opt/venv/bin/python for example",
         )
     trial = system.until(time.monotonic() + TRY_S)
     if trial.run([path, "-c", "import importlib.metadata"], TRY_S).returncode not in (0, None):

@@ -6,6 +6,7 @@ import errno
 import os
 import pwd
 import secrets
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +71,10 @@ def read_key(system: System, path: str) -> KeyFile:
                 f"`namei -l {path}` shows which; mend the link, or remove it to do without that key",
             )
         if state.error == os.strerror(errno.ENOENT):
-            raise BadKeyFile(f"there is no cluster key at {path}", "make one with `avahi-gpu key new`")
+            raise BadKeyFile(
+                f"there is no cluster key at {path}",
+                f"bring it from another node, or make one: `avahi-gpu key new --file {shlex.quote(path)}`",
+            )
         if state.error == os.strerror(errno.EACCES) and path.endswith("/" + USER_PATH):
             raise UnreadableKey(
                 f"whether there is a cluster key at {path} cannot be told: permission denied",

@@ -163,12 +163,16 @@ async def look_for_peers(
 def count_present(peers: Iterable[Peer]) -> int:
     """Return how many peers are there to work with, this machine included.
 
-    Those that are resolved and not known to be silent, of this machine's own cluster; of every cluster where
-    this machine does not publish itself.
+    Those of ``fellows`` that are resolved and not known to be silent.
     """
+    return sum(p.address is not None and p.alive is not False for p in fellows(peers))
+
+
+def fellows(peers: Iterable[Peer]) -> list[Peer]:
+    """Return those of this machine's own cluster; all of them where this machine does not publish itself."""
     peers = list(peers)
     own = {p.cluster for p in peers if p.self}
-    return sum(p.address is not None and p.alive is not False for p in peers if not own or p.cluster in own)
+    return [p for p in peers if not own or p.cluster in own]
 
 
 # --- from services to peers, pure ------------------------------------------------------------------------

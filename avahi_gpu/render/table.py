@@ -99,6 +99,16 @@ def describe_present(peers: Sequence[Peer]) -> str:
     return ", ".join(printable(p.name, NAME_LIMIT) for p in peers if p.alive) or "nobody"
 
 
+def describe_strangers(peers: Sequence[Peer]) -> str:
+    """Return which of those that are there are of another cluster than this machine, '' where none is."""
+    own = [printable(p.cluster, NAME_LIMIT) for p in peers if p.self]
+    others = [p for p in peers if p.alive and own and printable(p.cluster, NAME_LIMIT) not in own]
+    if not others:
+        return ""
+    named = ", ".join(f"{printable(p.name, NAME_LIMIT)} ({printable(p.cluster, NAME_LIMIT)})" for p in others)
+    return f"not of this cluster, {own[0]}: {named}"
+
+
 def describe_event(before: Peer | None, now: Peer | None) -> str:
     """Return what changed about one peer in one line, '' where nothing that matters did."""
     peer = now or before

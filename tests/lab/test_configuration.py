@@ -71,6 +71,10 @@ def test_setup_follows_the_settings_and_the_daemon_what_setup_writes(lab: Cluste
     assert again.stdout.startswith("nothing to do\n")
     assert changed(before, take_picture(host)) == []
 
+    host.write(CONFIG, 'interfaces = ["eth0", "ib0"]\n')
+    assert f"note: {CONFIG}:1: interfaces names ib0" in host.run(["avahi-gpu", "setup", "--check"]).stdout
+    host.write(CONFIG, 'cluster = "lab"\npriority = 7\n')
+
     env = ["env", "AVAHI_GPU_PORT=29502", "AVAHI_GPU_CLUSTER=loft"]
     host.run([*env, "avahi-gpu", "setup", "--yes", "--cluster", "roof"], check=True)
     told = listed(host, ";29502;", '"cluster=roof"')
@@ -107,7 +111,8 @@ def test_each_setting_is_shown_with_where_it_comes_from_to_everybody(lab: Cluste
         ('# x\ncluster = "a\\u001b[1m"\n', "", f"{CONFIG}:2: the value of cluster is 'a\\x1b[1m'"),
         ('"\\u001b[31mx" = 1\n', "", f"{CONFIG}:1: “\\x1b[31mx” is not a setting"),
         ('\n\npython = "/no/python"\n', "", f"{CONFIG}:3: python: there is no Python /no/python"),
-        ('\nkey_file = "/no/key"\n', "", "there is no cluster key at /no/key"),
+        ('\nkey_file = "/no/key"\n', "", f"{CONFIG}:2: key_file: there is no cluster key at /no/key"),
+        ('\ninterfaces = ["ib0"]\n', "", f"{CONFIG}:2: interfaces names ib0, which this machine"),
         ("", "AVAHI_GPU_PYTHON=/no/python", "variable AVAHI_GPU_PYTHON: python: there is no Python"),
     ],
 )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from avahi_gpu.checks.network import lan_interface, mdns_group, multicast
+from avahi_gpu.checks.network import lan_interface, mdns_group, missing_cards, multicast
 from avahi_gpu.checks.registry import run_checks
 from avahi_gpu.model import Address, Facts
 
@@ -98,6 +98,7 @@ def test_an_interface_of_the_settings_that_is_not_there_is_told_with_its_line(he
     none = lan_interface(replace(healthy, cards=("ib0",), cards_source="/c.toml:2"))
 
     assert (some.verdict, none.verdict) == ("warn", "error")
+    assert missing_cards(replace(healthy, cards=("eth0", "ib0"))) == ["ib0"]
     assert some.says == none.says == "/c.toml:2: interfaces names ib0, which this machine does not have"
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from avahi_gpu.host.peers import Sighting, count_present, describe_models, make_peers
+from avahi_gpu.host.peers import Sighting, count_present, describe_models, fellows, make_peers
 from avahi_gpu.model import NODE_SERVICE, Gpu, Peer, Service
 
 INTERFACES = {2: "eth0"}
@@ -108,6 +108,7 @@ def test_another_cluster_does_not_count_for_a_node_of_this_one() -> None:
 
     assert count_present(make_peers([here, other], [], INTERFACES)) == 1
     assert count_present(make_peers([other], [], INTERFACES)) == 1
+    assert [p.name for p in fellows(make_peers([here, other], [], INTERFACES))] == ["here"]
 
 
 @given(st.lists(st.tuples(st.text(max_size=80), st.lists(st.binary(max_size=60), max_size=8), st.booleans())))

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from avahi_gpu.errors import AS_ROOT
 from avahi_gpu.model import Peer, Versions
-from avahi_gpu.render.table import align, describe_event, peer_data, show_peers, table_of
+from avahi_gpu.render.table import align, describe_event, describe_strangers, peer_data, show_peers, table_of
 from avahi_gpu.render.text import console
 
 PEER = Peer(
@@ -54,6 +54,15 @@ def test_a_row_tells_where_a_node_is_and_what_it_has() -> None:
 
 def test_clusters_are_told_where_they_differ() -> None:
     assert "CLUSTER" in table_of([PEER, replace(PEER, cluster="other")])[0]
+
+
+def test_nodes_of_another_cluster_are_named_with_it() -> None:
+    here = replace(PEER, self=True, cluster="lab")
+    other, silent = replace(PEER, name="gpu-node-2"), replace(PEER, name="gpu-node-3", alive=False)
+
+    assert describe_strangers([here, other, silent]) == "not of this cluster, lab: gpu-node-2 (default)"
+    assert describe_strangers([here, replace(other, cluster="lab")]) == ""
+    assert describe_strangers([other]) == ""
 
 
 @pytest.mark.parametrize(("alive", "word"), [(True, "yes"), (False, "no answer"), (None, "unknown")])
