@@ -96,19 +96,26 @@ def enable(unit: str) -> Fix:
 
 def _start_unit(facts: Facts) -> Fix:
     unit = facts.avahi.unit
-    masked = tuple(name for name, load in _loads(facts) if load == "masked")
+    masked = {name: enabled for name, load, enabled in _states(facts) if load == "masked"}
     if masked:
         # whether it is enabled beneath shows when the mask is gone
         question = f"Somebody has masked {' and '.join(masked)}, which forbids avahi-daemon to run. Allow it?"
-        unmask = Change(
-            "daemon",
-            "unmask avahi-daemon",
-            argv=("systemctl", "unmask", *masked),
-            undo=("systemctl", "mask", *masked),
-            question=question,
-        )
+        # a mask of this boot alone lies elsewhere, and undo must not make one of it that lasts
+        lasting = tuple(name for name, enabled in masked.items() if enabled != "masked-runtime")
+        passing = ("--runtime", *(name for name in masked if name not in lasting))
+        unmask = [
+            Change(
+                "daemon",
+                "unmask avahi-daemon",
+                argv=("systemctl", "unmask", *words),
+                undo=("systemctl", "mask", *words),
+                question=question,
+            )
+            for words in (lasting, passing[1:] and passing)
+            if words
+        ]
         start = Change("daemon", "start avahi-daemon", argv=("systemctl", "start", UNIT), question=question)
-        return Fix(unmask.title, (unmask, start))
+        return Fix(unmask[0].title, (*unmask, start))
     first: tuple[Change, ...] = ()
     if unit is not None and unit.result == "start-limit-hit":
         # it was started too often in a row, and systemd would refuse
@@ -127,9 +134,12 @@ def _start_unit(facts: Facts) -> Fix:
     return Fix(enable.title, (*first, enable))
 
 
-def _loads(facts: Facts) -> tuple[tuple[str, str], ...]:
+def _states(facts: Facts) -> tuple[tuple[str, str, str], ...]:
+    """Return of the service and the socket: name, load and whether it is enabled, as systemd tells them."""
     unit = facts.avahi.unit
-    return () if unit is None else ((UNIT, unit.load), (SOCKET, unit.socket_load))
+    if unit is None:
+        return ()
+    return ((UNIT, unit.load, unit.enabled), (SOCKET, unit.socket_load, unit.socket_enabled))
 
 
 def restart_avahi(facts: Facts, *, back: bool = False) -> Fix:

@@ -32,7 +32,7 @@ from avahi_gpu.render.diff import show_changes
 from avahi_gpu.render.findings import findings_data, show_findings
 from avahi_gpu.render.progress import progress
 from avahi_gpu.render.report import make_report
-from avahi_gpu.render.text import console, printable
+from avahi_gpu.render.text import console, printable, steady_console
 from avahi_gpu.render.trace import show_stories, stories_data
 from avahi_gpu.result import Result
 
@@ -79,7 +79,9 @@ class Order:
     @property
     def out(self) -> Console:
         """Where words for people go: nowhere where a program reads."""
-        return console(None if self.format is Format.text else io.StringIO())
+        return (steady_console if self.fix else console)(
+            None if self.format is Format.text else io.StringIO()
+        )
 
 
 def diagnose(system: System, order: Order) -> Result:

@@ -14,19 +14,22 @@ import typer
 
 from avahi_gpu.errors import AvahiGpuError, ExitCode, Interrupted, Misuse
 from avahi_gpu.model import Change
-from avahi_gpu.render.text import console, describe_error
+from avahi_gpu.render.text import describe_error, steady_console
 from avahi_gpu.result import Result, failed
 
 
 def finish(result: Result, *, as_json: bool, show: Callable[[Result], None]) -> NoReturn:
     """Print ``result`` (its envelope under ``--json``, else by ``show``) and end with its exit code."""
-    if as_json:
-        write_json(result)
-    else:
-        show(result)
-        for error in result.errors:
-            tell_error(error)
-    sys.stdout.flush()
+    try:
+        if as_json:
+            write_json(result)
+        else:
+            show(result)
+            for error in result.errors:
+                tell_error(error)
+        sys.stdout.flush()
+    except BrokenPipeError:  # how it ended is still to be told to whoever asks for the exit code
+        _leave_reader()
     raise typer.Exit(int(result.exit_code))
 
 
@@ -38,7 +41,7 @@ def write_json(result: Result) -> None:
 
 def tell_error(error: AvahiGpuError) -> None:
     """Print an error's sentences on stderr, red on a terminal."""
-    console(sys.stderr).print(f"avahi-gpu: {describe_error(error)}", style="red")
+    steady_console(sys.stderr).print(f"avahi-gpu: {describe_error(error)}", style="red")
 
 
 @contextmanager
@@ -57,8 +60,12 @@ def guarded(command: str, *, as_json: bool = False) -> Iterator[None]:
         finish(failed(command, removed), as_json=as_json, show=lambda _: None)
     except BrokenPipeError:
         # the reader of our output has gone (`avahi-gpu peers | head -1`): nothing to tell anybody
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_reader()
         raise typer.Exit(int(ExitCode.FINE)) from None
+
+
+def _leave_reader() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def interruption(made: Sequence[Change], command: str) -> Interrupted:

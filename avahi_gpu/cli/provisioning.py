@@ -31,7 +31,7 @@ from avahi_gpu.host.key_file import BadKeyFile, UnreadableKey, find_key, name_ow
 from avahi_gpu.host.system import System
 from avahi_gpu.model import NODE_SERVICE, Change, Facts, Finding
 from avahi_gpu.render.diff import show_changes
-from avahi_gpu.render.text import console, join_names, printable
+from avahi_gpu.render.text import join_names, printable, steady_console
 from avahi_gpu.result import Result
 
 # avahi-daemon claims its host name, then the service, each in a second; twice that after a conflict
@@ -67,7 +67,7 @@ class Order:
     @property
     def out(self) -> Console:
         """Where words for people go: under --json nowhere."""
-        return console(io.StringIO() if self.as_json else None)
+        return steady_console(io.StringIO() if self.as_json else None)
 
     @property
     def place(self) -> str:

@@ -21,7 +21,7 @@ from avahi_gpu.host.daemons import DEFAULT_CONFIG
 from avahi_gpu.host.interruption import heard
 from avahi_gpu.host.system import System
 from avahi_gpu.render.diff import show_changes
-from avahi_gpu.render.text import console, printable
+from avahi_gpu.render.text import printable, steady_console
 from avahi_gpu.result import Result
 
 
@@ -58,7 +58,7 @@ def undo(system: System, *, last: bool, check: bool, yes: bool, as_json: bool) -
 
     With ``check`` nothing is done, and 5 says that there is something to take back.
     """
-    out = console(io.StringIO() if as_json else None)
+    out = steady_console(io.StringIO() if as_json else None)
     with locked(system, lambda text: out.print(f"… {printable(text)}")):
         for path in journal.tidy(system):
             out.print(

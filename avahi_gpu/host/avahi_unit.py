@@ -54,4 +54,5 @@ def parse_show(text: str) -> UnitState:
         argv=argv,
         path=values.get("FragmentPath", ""),
         socket_load=sockets.get("LoadState", ""),
+        socket_enabled=sockets.get("UnitFileState", ""),
     )

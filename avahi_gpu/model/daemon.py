@@ -14,12 +14,13 @@ class UnitState:
 
     load: str = ""  # loaded, not-found, masked
     active: str = ""  # active, inactive, failed, activating
-    enabled: str = ""  # enabled, disabled, masked, static …
+    enabled: str = ""  # enabled, disabled, masked, masked-runtime (until boot), static …
     result: str = ""  # success, exit-code, timeout, start-limit-hit …
     exit_status: int = 0
     argv: tuple[str, ...] = ()  # of ExecStart
     path: str = ""  # of the unit's file
     socket_load: str = ""  # load of avahi-daemon.socket, without which the service does not start
+    socket_enabled: str = ""
 
 
 @dataclass(frozen=True)

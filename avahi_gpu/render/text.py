@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from avahi_gpu.errors import AvahiGpuError
 
@@ -34,8 +35,31 @@ def console(stream: TextIO | None = None) -> Console:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
+    return _plain(Plain, stream)
+
+
+def _plain(kind: type[Console], stream: TextIO | None) -> Console:
     stream = stream or sys.stdout
-    return Plain(file=stream, highlight=False, soft_wrap=not stream.isatty(), emoji=False, markup=False)
+    return kind(file=stream, highlight=False, soft_wrap=not stream.isatty(), emoji=False, markup=False)
+
+
+def steady_console(stream: TextIO | None = None) -> Console:
+    """Return one for what changes the machine: it goes on where nobody reads of it, or the disk is full."""
+    from rich.console import Console
+
+    class Steady(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+        def print(self, *arguments: Any, **named: Any) -> None:
+            try:
+                super().print(*arguments, **named)
+            except OSError:
+                nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+                os.dup2(nowhere, self.file.fileno())  # what is still in the buffer goes there, too
+                os.close(nowhere)
+
+    return _plain(Steady, stream)
 
 
 def describe_error(error: AvahiGpuError) -> str:

@@ -299,3 +299,17 @@ def test_what_cannot_be_read_is_not_called_done(make_cluster: Callable[..., Clus
 
     assert done.returncode == 1
     assert json.loads(done.stdout)["errors"][0]["code"] == "AG100"
+
+
+def test_a_machine_is_set_up_and_undone_whole_where_nobody_reads_of_it(host: Host) -> None:
+    """It ended in the middle, with exit code 0, where a pager was left or a log could not grow."""
+    before = take_picture(host)
+
+    done = host.run(["bash", "-c", "avahi-gpu setup --yes | head -1; echo ${PIPESTATUS[0]}"], timeout=60)
+    again = host.run([*SETUP, "--check"])
+    undone = host.run(["sh", "-c", "avahi-gpu undo --yes > /dev/full"], timeout=60)
+
+    assert done.stdout.splitlines() == ["These changes are wanted:", "0"]
+    assert again.returncode == 0, again.stdout
+    assert undone.returncode == 0
+    assert changed(before, take_picture(host)) == []

@@ -83,7 +83,7 @@ def test_units_that_were_disabled_or_masked_are_so_again_after_undo(
     machine = make_machines(1)[0]
     machine.install_avahi_gpu()
     machine.apt_install(*PACKAGES)
-    for words in (["disable", "--now"], ["mask", "--now"]):
+    for words in (["disable", "--now"], ["mask", "--now"], ["mask", "--now", "--runtime"]):
         machine.run(["systemctl", *words, *UNITS], check=True)
         before = take_picture(machine)
         told = set_up(machine)

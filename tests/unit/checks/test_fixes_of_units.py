@@ -47,6 +47,15 @@ def lines(
             ],
         ),
         (
+            UnitState("masked", "inactive", "masked-runtime", socket_load="masked", socket_enabled="masked"),
+            False,
+            [
+                (("systemctl", "unmask", SOCKET), ("systemctl", "mask", SOCKET)),
+                (("systemctl", "unmask", "--runtime", UNIT), ("systemctl", "mask", "--runtime", UNIT)),
+                (("systemctl", "start", UNIT), ()),
+            ],
+        ),
+        (
             UnitState("loaded", "inactive", "enabled", socket_load="masked"),
             True,
             [
