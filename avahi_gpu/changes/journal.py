@@ -46,6 +46,7 @@ from avahi_gpu.model import HANDLE, STATE_FOLDER, Change
 
 JOURNAL = STATE_FOLDER / "journal"
 STATE_MODE = 0o700
+OTHERS_WRITE = 0o022
 MAX_BYTES = 64 << 20  # some thousand changes: each holds the whole file as it was
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 CANNOT_TELL = range(251, 255)  # firewall-cmd(1): its daemon does not run, or does not answer
@@ -112,6 +113,11 @@ def read_pages(system: System) -> Pages:
         hint = "look at what is there: it should be a file that only root may read, or nothing"
         raise ChangeFailed(
             f"cannot read {JOURNAL}: {state.error}", hint if system.is_root else "run it as root"
+        )
+    if system.is_whole and (state.uid or (state.mode or 0) & OTHERS_WRITE):
+        raise ChangeFailed(
+            f"{JOURNAL} is not root's alone: whoever may write it would have root run commands",
+            "look at what it holds, and who made it; then move it away",
         )
     return decode_pages(state.content or b"")
 
@@ -282,7 +288,8 @@ def _run_command(change: Change, system: System, run: str) -> None:
 
 def in_force(record: CommandRecord, system: System) -> bool:
     """Return whether what a command did is still there, as far as anybody can tell."""
-    if record.boot and record.boot != boot_id(system):
+    removed = record.change == "daemon" and daemons.is_removed(system, record.undo)
+    if removed or (record.boot and record.boot != boot_id(system)):
         return False
     if HANDLE in record.undo:
         return find_handle(system, record.argv) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from avahi_gpu.errors import MalformedInput
@@ -47,6 +48,12 @@ def find_config(pid: int | None, avahi: DaemonFacts) -> str:
     """
     running = next((p.argv for p in avahi.processes or () if p.pid == pid and p.argv), ())
     return parse_config_path(list(running or (avahi.unit.argv if avahi.unit else ())))
+
+
+def is_removed(system: System, words: Sequence[str]) -> bool:
+    """Whether a command line needs an avahi-daemon that is not on this machine (any more)."""
+    needs = PROGRAM in " ".join(words) and "mask" not in words
+    return needs and system.find_program(PROGRAM) is None
 
 
 def would_start(system: System) -> bool:

@@ -206,3 +206,19 @@ def test_a_link_that_leads_nowhere_stays_and_is_told(host: Host) -> None:
     assert done.returncode == 1
     assert "/etc/nowhere.conf, which is not there" in done.stderr
     assert changed(etc, take_picture(host)) == []
+
+
+def test_a_journal_that_others_may_write_is_not_obeyed(host: Host) -> None:
+    """Whoever writes there says what root runs at the next undo."""
+    host.run(["avahi-gpu", "setup", "--yes"], check=True, timeout=60)
+    journal = "/var/lib/avahi-gpu/journal"
+    for words in (["chown", "nobody"], ["chmod", "go+w"]):
+        host.run(["chown", "root", journal], check=True)
+        host.run([*words, journal], check=True)
+
+        done = host.run(["avahi-gpu", "undo", "--yes"])
+
+        assert done.returncode == 1
+        assert f"{journal} is not root's alone" in done.stderr
+    host.run(["chmod", "600", journal], check=True)
+    host.run(["avahi-gpu", "undo", "--yes"], check=True)

@@ -323,3 +323,20 @@ def test_what_nobody_can_tell_is_kept_for_another_undo(system: System) -> None:
 
     assert (len(first.failed), first.gone, first.restored) == (1, (), ())
     assert (second.failed, len(second.restored)) == ((), 1)
+
+
+def test_a_daemon_that_was_removed_since_is_neither_restarted_nor_disabled(system: System) -> None:
+    """Undo ended with exit code 1 after "apt-get remove avahi-daemon", however often it was run."""
+    unit = "avahi-daemon.service"
+    system.make_folder("/var/lib/avahi-gpu", 0o700)
+    for verb, back in (("restart", "restart"), ("enable", "disable")):
+        record = CommandRecord(
+            "daemon", verb, ("systemctl", verb, unit), run="a", undo=("systemctl", back, unit), done=True
+        )
+        system.append(journal.JOURNAL, encode_record(record))
+
+    done = undo(system)
+
+    assert [r.title for r in done.gone] == ["enable", "restart"]
+    assert done.failed == ()
+    assert not (system.root / STATE).exists()
