@@ -207,13 +207,25 @@ def write_service_file(facts: Facts) -> Fix | None:
         return None
     change = Change(
         "file",
-        f"write {SERVICE_FILE}",
+        f"write {SERVICE_FILE}{_describe_lost(facts)}",
         path=str(SERVICE_FILE),
         content=facts.wanted_service_file,
         mode=0o644,
         before=state.content,
     )
     return Fix(change.title, (change,))
+
+
+def _describe_lost(facts: Facts) -> str:
+    """Say which other services a file written by hand publishes, and setup's will not; '' for none."""
+    try:
+        found = service_file.parse(facts.service_file.content or b"", str(SERVICE_FILE), facts.hostname)
+        kept = service_file.parse(facts.wanted_service_file or b"", str(SERVICE_FILE), facts.hostname)
+    except MalformedInput:
+        return ""
+    lost = {s.type for s in found.services} - {s.type for s in kept.services} - {NODE_SERVICE}
+    where = "move them to a file of their own beside it"
+    return f", which will no longer publish {', '.join(sorted(lost))} ({where})" if lost else ""
 
 
 def _differences(content: bytes, wanted: bytes) -> list[str]:

@@ -92,3 +92,15 @@ def test_a_service_on_loopback_only_is_an_error(healthy: Facts) -> None:
     found = service_visible(facts)
 
     assert found.verdict == "error" and found.evidence == ("it is published on loopback only",)
+
+
+def test_other_services_of_a_file_written_by_hand_are_not_dropped_in_silence(healthy: Facts) -> None:
+    wanted = healthy.wanted_service_file or b""
+    by_hand = wanted.replace(
+        b"</service-group>", b"<service><type>_ssh._tcp</type><port>22</port></service></service-group>"
+    )
+
+    (found,) = failing(with_file(healthy, content=by_hand))
+
+    assert found.fix is not None
+    assert "will no longer publish _ssh._tcp" in found.fix.changes[0].title
