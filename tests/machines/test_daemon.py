@@ -85,13 +85,15 @@ def test_units_that_were_disabled_or_masked_are_so_again_after_undo(
     machine.apt_install(*PACKAGES)
     for words in (["disable", "--now"], ["mask", "--now"], ["mask", "--now", "--runtime"]):
         machine.run(["systemctl", *words, *UNITS], check=True)
-        before = take_picture(machine)
+        before, state_before = take_picture(machine), unit(machine)["UnitFileState"]
         told = set_up(machine)
         assert ("unmask avahi-daemon" in told) == (words[0] == "mask")
         state = unit(machine)
         assert (state["ActiveState"], state["UnitFileState"]) == ("active", "enabled")
         machine.run(UNDO, check=True, timeout=120)
         assert changed(before, take_picture(machine)) == [], words
+        assert unit(machine)["UnitFileState"] == state_before
+        machine.run(["systemctl", "unmask", *UNITS], check=True)
 
 
 @pytest.mark.faults  # what --resolved does beside that is tried on virtual hosts
