@@ -234,6 +234,11 @@ def _never(arguments: list[str], negated: bool) -> Reading:
     return 1, [Test("l4proto", ("*",)) if negated else NOBODY]
 
 
+def _extra(arguments: list[str], negated: bool) -> Reading:
+    """A header that no packet of ours has, which ``-m rt`` asks for whatever its options say."""
+    return 1, [NOBODY]
+
+
 _OPTIONS: dict[str, Callable[[list[str], bool], Reading]] = {
     "-i": _name("iif"),
     "-o": _name("oif"),
@@ -258,6 +263,7 @@ _OPTIONS: dict[str, Callable[[list[str], bool], Reading]] = {
     "--tcp-flags": _flags,
     "--hashlimit-above": _never,
     "--connlimit-above": _never,
+    "--rt-type": _extra,  # ufw drops those of type 0
     "--icmp-type": _never,
     "--icmpv6-type": _never,
 }

@@ -6,6 +6,8 @@ import errno
 import os
 from pathlib import Path, PurePosixPath
 
+from avahi_gpu.model import CONFIG_FOLDER
+
 MAX_LINKS = 40  # as the kernel's own limit (path_resolution(7))
 
 
@@ -30,3 +32,10 @@ def locate(root: Path, path: str) -> Path:
             place = root if target.is_absolute() else place.parent
             ahead += [p for p in reversed(target.parts) if p != "/"]
     return place
+
+
+def instead_of(stand_in: Path | None, path: str | Path) -> Path | None:
+    """Return what is looked at in the place of a file of /etc/avahi-gpu, None for all others."""
+    if stand_in is None or not Path(path).is_relative_to(CONFIG_FOLDER):
+        return None
+    return stand_in / Path(path).relative_to(CONFIG_FOLDER)

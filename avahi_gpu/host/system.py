@@ -20,9 +20,9 @@ from avahi_gpu.errors import ChangeFailed
 from avahi_gpu.host import atomic
 from avahi_gpu.host.atomic import Wanted, append_line, create, read_all, replace, sync_folder, temporary_of
 from avahi_gpu.host.attributes import is_locked
-from avahi_gpu.host.paths import locate
+from avahi_gpu.host.paths import instead_of, locate
 from avahi_gpu.host.process import GRACE_S, QUICK_GRACE_S, Completed, run_process
-from avahi_gpu.model import CONFIG_FOLDER, NOT_A_FILE, FileState
+from avahi_gpu.model import NOT_A_FILE, FileState
 
 MAX_FILE_BYTES = 4 << 20  # no configuration file is larger; what is larger is not what it is taken for
 NEW_FILE_MODE = 0o644
@@ -66,11 +66,8 @@ class System:
         property of the file.
         """
         path = str(path)
-        if self.stand_in is not None and Path(path).is_relative_to(CONFIG_FOLDER):
-            actual = replace_field(self, stand_in=None).read(
-                self.stand_in / Path(path).relative_to(CONFIG_FOLDER), limit
-            )
-            return replace_field(actual, path=path)
+        if instead := instead_of(self.stand_in, path):
+            return replace_field(replace_field(self, stand_in=None).read(instead, limit), path=path)
         link_target = None
         try:
             if self._is_link(path):
@@ -111,6 +108,8 @@ class System:
 
         A link that leads nowhere, the last one or one of a folder, is something that is there.
         """
+        if instead := instead_of(self.stand_in, path):
+            return replace_field(self, stand_in=None).is_absent(instead)
         for part in [*reversed(PurePosixPath(path).parents), PurePosixPath(path)]:
             try:
                 self._inside(str(part)).lstat()

@@ -255,6 +255,12 @@ def test_any_expression_gives_an_answer_or_is_refused(expressions: list[Any]) ->
     assert follow(tables, MDNS_IN).outcome in ("pass", "drop", "unknown")
 
 
+def test_the_rule_of_ufw_against_routing_headers_concerns_nobody() -> None:
+    tables = saved("-A INPUT -m rt --rt-type 0 -j DROP\n-A INPUT -m rt ! --rt-type 1 -j DROP", family=6)
+
+    assert follow(tables, MDNS_IN_6).outcome == "pass"
+
+
 # --- iptables -----------------------------------------------------------------------------------------------
 
 

@@ -60,6 +60,8 @@ def test_another_folder_is_read_in_the_place_of_our_configuration(system: System
 
     assert (read.path, read.content) == ("/etc/avahi-gpu/templates/torch.service.j2", b"new")
     assert judged.read("/etc/avahi-gpu/config.toml").content is None
+    assert judged.is_absent("/etc/avahi-gpu/config.toml")
+    assert not judged.is_absent("/etc/avahi-gpu/templates/torch.service.j2")
     assert judged.until(0.0).read("/etc/avahi-gpu/config.toml").content is None
     assert system.read("/etc/avahi-gpu/config.toml").content == b"old"
 

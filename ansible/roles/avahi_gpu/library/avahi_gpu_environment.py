@@ -112,6 +112,10 @@ def main():
         },
         supports_check_mode=True,
     )
+    if not os.path.isabs(module.params["path"]):
+        module.fail_json(
+            msg=f"{module.params['path']} is not a full path. Begin avahi_gpu_virtualenv with /."
+        )
     place = Environment(module)
     try:
         if module.params["state"] == "present":
