@@ -278,6 +278,7 @@ def test_a_user_with_sudo_an_environment_that_was_there_and_values_that_are_wron
     for wrong, told in {
         "avahi_gpu_priority=high": "argument 'avahi_gpu_priority' is of type str and we were unable",
         "avahi_gpu_state=gone": "value of avahi_gpu_state must be one of: present, absent, got: gone",
+        "avahi_gpu_virtualenv=train": "train is not a full path. Begin avahi_gpu_virtualenv with /.",
         "avahi_gpu_wheels=/nowhere": "wheels: there is no /nowhere on this machine, which runs Ansible",
         "avahi_gpu_port=70000": "/etc/avahi-gpu/config.toml:2: the value of port is 70000. Write",
         "avahi_gpu_key=abc": "the variable avahi_gpu_key holds no key",
@@ -287,7 +288,8 @@ def test_a_user_with_sudo_an_environment_that_was_there_and_values_that_are_wron
         assert (refused.code, told in refused.output) == (2, True), refused.output
         assert changed(etc, take_picture(machine)) == []
 
-    done = site.play("-e", "avahi_gpu_port=29501", "-e", "avahi_gpu_doctor_ignore=gpu,AG601")
+    given = ["-e", "avahi_gpu_port=29501", "-e", f"avahi_gpu_key={KEY}"]
+    done = site.play(*given, "-e", "avahi_gpu_doctor_ignore=gpu,AG601")
 
     assert done.code == 0, done.output
     assert b"own %h" in (machine.read(SERVICE) or b"")
@@ -305,6 +307,7 @@ def test_a_user_with_sudo_an_environment_that_was_there_and_values_that_are_wron
     assert "TASK [avahi_gpu : Install avahi-gpu]" in less.output
     assert "sha256:" in less.shown("Install avahi-gpu", machine.name)
     assert machine.read(CONFIG) is None
+    assert machine.read("/etc/avahi-gpu/key") is None
     assert site.play("--check", "-e", "avahi_gpu_doctor=no").recap(machine.name)["changed"] == 0
 
     # what was installed is lost: it is brought for undo, and leaves no trace

@@ -127,7 +127,9 @@ def judge(module, files, changes):
         executable = module.params["executable"]
         told = ask(module, executable, "setup", "--check", "--config-folder", stage)
         if told["exit_code"] not in (FINE, PENDING) and told["errors"]:
-            module.fail_json(msg=say(told["errors"]), errors=told["errors"])
+            of_key = changes.get("key") is not None and told["errors"][0]["code"] == "bad-key-file"
+            whose = "the variable avahi_gpu_key holds no key: " if of_key else ""
+            module.fail_json(msg=whose + say(told["errors"]), errors=told["errors"])
         if changes.get("key") is not None:
             told = ask(module, executable, "key", "check", "--file", os.path.join(stage, "key"))
             if told["exit_code"] != FINE:
