@@ -42,7 +42,7 @@ def included_by(text: str) -> list[str]:
 
     What is no full path is looked for in /etc, as nft(8) has it.
     """
-    found = re.findall(r'^\s*include\s+"([^"\n]+)"', text, re.MULTILINE)
+    found = re.findall(r'^[ \t]*include[ \t]+"([^"\n]+)"', text, re.MULTILINE)
     return [path if path.startswith("/") else f"/etc/{path}" for path in found if not path.startswith("./")]
 
 

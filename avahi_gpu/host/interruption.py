@@ -34,6 +34,20 @@ def held() -> Iterator[None]:
 
 
 @contextmanager
+def noted() -> Iterator[list[int]]:
+    """Note such a signal in the list and let the block go on; a second one is raised in it as Ended."""
+    came: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        if len(came) > 1:
+            _raise(number, frame)
+
+    with _handled(note):
+        yield came
+
+
+@contextmanager
 def _handled(handler: object) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main one hears signals

@@ -13,9 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
 
+from avahi_gpu.host.interruption import Ended, noted
+
 MAX_OUTPUT_BYTES = 1 << 20  # of each stream; what is beyond is read and dropped
 GRACE_S = 3.0  # between asking a group to end and ending it: a package manager needs a moment to unlock
 QUICK_GRACE_S = 0.2  # for what only reads: it has nothing to put in order
+LOOK_AGAIN_S = 0.1  # how soon a signal that came is handed on
 LEFT_OVER_S = 0.2  # how long we go on reading once the program has ended but something holds its output open
 _running: set[subprocess.Popen[bytes]] = set()  # what we wait for now, some of it in threads left behind
 
@@ -65,6 +68,8 @@ def run_process(
     """
     started = time.monotonic()
     with contextlib.ExitStack() as stack:
+        # before it is started: between its start and our waiting for it no signal may come in
+        came = stack.enter_context(noted()) if tell is not None else []
         stdin = stack.enter_context(_memory()) if input is not None else None
         if stdin is not None and input is not None:
             stdin.write(input)
@@ -88,7 +93,7 @@ def run_process(
             _running.add(process)
         try:
             if files:
-                output = _wait(process, started + timeout_s, files, tell)
+                output = _wait(process, started + timeout_s, files, tell, came)
             else:
                 output = _collect(process, started + timeout_s)
         except BaseException:
@@ -96,6 +101,8 @@ def run_process(
                 _end(process)
             _running.discard(process)
             raise
+        if came:
+            raise Ended(signal.Signals(came[0]).name)
         in_time = process.returncode is not None
         if not in_time:
             _end(process, grace_s)
@@ -115,17 +122,17 @@ def _wait(
     deadline: float,
     files: Sequence[IO[bytes]],
     tell: Callable[[], None] | None,
+    came: Sequence[int],
 ) -> list[bytes]:
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        try:
-            process.wait(max(0.0, deadline - time.monotonic()))
-        except KeyboardInterrupt:
-            if tell is not None:
-                tell()
-                # to it alone, not to what it runs: it knows best when it may end
-                process.send_signal(signal.SIGINT)
-                process.wait(max(0.0, deadline - time.monotonic()))
-            raise
+    told = False
+    while process.poll() is None and (left_s := deadline - time.monotonic()) > 0:
+        if came and not told and tell is not None:
+            tell()
+            # to it alone, not to what it runs: it knows best when it may end
+            process.send_signal(signal.SIGINT)
+            told = True
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(left_s if tell is None else min(left_s, LOOK_AGAIN_S))
     for file in files:
         file.seek(0)
     return [file.read(MAX_OUTPUT_BYTES) for file in files]

@@ -20,7 +20,7 @@ NOBODY = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
 RELOAD_S = 30.0
 # a Python whose torch is 9.8.7, as far as anybody looks
 PYTHON = """#!/bin/sh
-PYTHONPATH=/opt/train exec {} "$@"
+PYTHONPATH=/var/lib/train exec {} "$@"
 """
 
 
@@ -52,15 +52,15 @@ def shown(host: Host, *options: str, **environ: str) -> dict[str, Any]:
 
 def test_setup_follows_the_settings_and_the_daemon_what_setup_writes(lab: Cluster) -> None:
     host = lab[0]
-    host.write("/opt/train/torch/__init__.py", "")
-    host.write("/opt/train/torch/version.py", "__version__ = '9.8.7'\ncuda = None\n")
+    host.write("/var/lib/train/torch/__init__.py", "")
+    host.write("/var/lib/train/torch/version.py", "__version__ = '9.8.7'\ncuda = None\n")
     python = host.run(["python3", "-c", "import sys; print(sys.executable)"], check=True).stdout.strip()
-    host.write("/opt/train/python", PYTHON.format(python))
-    host.run(["chmod", "755", "/opt/train/python"], check=True)
+    host.write("/var/lib/train/python", PYTHON.format(python))
+    host.run(["chmod", "755", "/var/lib/train/python"], check=True)
     host.run(["avahi-gpu", "setup", "--yes", "--cluster", "attic"], check=True)
     assert "cluster=attic" in listed(host)
 
-    host.write(CONFIG, 'cluster = "lab"\nport = 29501\npriority = 7\npython = "/opt/train/python"\n')
+    host.write(CONFIG, 'cluster = "lab"\nport = 29501\npriority = 7\npython = "/var/lib/train/python"\n')
     host.run(["avahi-gpu", "setup", "--yes"], check=True)
     told = listed(host, ";29501;", '"cluster=lab"', '"prio=7"', '"torch=9.8.7"')
     assert ";29501;" in told and '"cluster=lab"' in told and '"prio=7"' in told and '"torch=9.8.7"' in told

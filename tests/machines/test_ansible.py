@@ -46,7 +46,9 @@ NOT_OURS = re.compile(r"/var/lib/systemd/|/root/\.ansible|/var/lib/private|/var/
 ONLY_PACKAGES = """set -eu
 mount -t tmpfs tmpfs /mnt
 mkdir /mnt/upper /mnt/work /mnt/root
-mount -t overlay overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work /mnt/root
+# layers may lie upon each other only twice: on an outer machine of layers it has to be a real copy
+mount -t overlay overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work /mnt/root 2>/dev/null ||
+    tar --one-file-system -C / -c . | tar -C /mnt/root -x
 mount -t proc proc /mnt/root/proc
 mount --rbind /dev /mnt/root/dev
 chroot /mnt/root apt-get install --yes -qq --no-install-recommends "$@" >/dev/null 2>&1

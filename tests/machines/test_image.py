@@ -6,7 +6,8 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -91,14 +92,20 @@ def published(machine: Machine) -> dict[str, Any]:
     return {peer["name"]: peer for peer in json.loads(done.stdout)["data"]["peers"]}
 
 
+@pytest.fixture
+def layer() -> Iterator[Path]:
+    """Return a folder for a layer of a root file system: the marks of one cannot be kept on another one."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        Path(folder).chmod(0o755)  # it becomes /
+        yield Path(folder)
+
+
 # another root file system takes CI a minute
 @pytest.mark.parametrize("release", ["bookworm", pytest.param("trixie", marks=pytest.mark.faults)])
 def test_machines_that_boot_an_image_are_nodes_and_tell_at_each_boot_what_they_are(
-    make_machines: Callable[..., Lab], tmp_path: Path, release: str
+    make_machines: Callable[..., Lab], layer: Path, tmp_path: Path, release: str
 ) -> None:
     driver = make_library(tmp_path)
-    layer = tmp_path / "layer"
-    layer.mkdir()
     with machines(1, release, binds=[f"{base_of(release)}:{BASE}"]) as lab:  # off before the others are on
         build_image(lab[0], layer)
 

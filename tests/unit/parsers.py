@@ -23,7 +23,14 @@ PREFIXES = ("parse", "decode")
 Feed = Callable[[bytes], Any]
 
 # not readers of foreign text: they print, or take what has been read already
-EXEMPT = frozenset({"checks.name_servers.parsed", "rendezvous.voice.tell", "files.nsswitch_edit.parse_again"})
+EXEMPT = frozenset(
+    {
+        "checks.name_servers.parsed",
+        "rendezvous.voice.tell",
+        "files.nsswitch_edit.parse_again",
+        "files.unit_file.render_boot_unit",
+    }
+)
 
 
 def as_text(data: bytes) -> str:
@@ -53,6 +60,8 @@ ARGUMENTS: dict[str, Callable[[bytes], Any]] = {
     "NodeFacts": lambda data: NodeFacts("0123456789ab"),
     "int | None": lambda data: None,
     "Literal[4, 6]": lambda data: 4,
+    "bool": lambda data: len(data) % 2 == 0,
+    "tuple[str, str, str]": lambda data: ("inet", "filter", "input"),
     "Wanted": lambda data: Wanted("server", "use-ipv4", ("yes", None)[len(data) % 2]),
     "tuple[Wanted, ...]": lambda data: (Wanted("server", "use-ipv4", "yes"), Wanted("publish", "x", None)),
     "Machine": lambda data: Machine(),
@@ -100,7 +109,11 @@ def feed_of(name: str, node: ast.FunctionDef) -> Feed | None:
     kinds = [ast.unparse(a.annotation) if a.annotation else "" for a in required]
     if any(kind not in ARGUMENTS for kind in kinds):
         return None
-    if any(default is None for default in node.args.kw_defaults):
+    named = [
+        a for a, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if default is None
+    ]
+    named_kinds = {a.arg: ast.unparse(a.annotation) if a.annotation else "" for a in named}
+    if any(kind not in ARGUMENTS for kind in named_kinds.values()):
         return None
     module, _, function = name.rpartition(".")
     call = getattr(import_module(f"avahi_gpu.{module}"), function)
@@ -108,7 +121,7 @@ def feed_of(name: str, node: ast.FunctionDef) -> Feed | None:
     def give(data: bytes) -> Any:
         first = as_text(data) if kinds[0] == "str" and name.startswith(WHOLE) else ARGUMENTS[kinds[0]](data)
         more = [FURTHER.get(kind) or ARGUMENTS[kind](data) for kind in kinds[1:]]
-        return call(first, *more)
+        return call(first, *more, **{name: ARGUMENTS[kind](data) for name, kind in named_kinds.items()})
 
     return give
 
