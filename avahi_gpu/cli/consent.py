@@ -65,6 +65,9 @@ def ask_for(
             allowed.extend(_ask_own_questions(unseen, yes=yes))
         return [c for c in step if not without([c], allowed)]
 
+    if not yes and with_diffs and len(wanted) > 1:  # what they are has scrolled away behind their diffs
+        out.print("In short:")
+        show_changes(out, wanted, with_diffs=False)
     if not yes and not consent("Make them?"):
         return None
     allowed.extend(_ask_own_questions(wanted, yes=yes))

@@ -225,7 +225,8 @@ def _report(order: Order, made: Sequence[Change], facts: Facts, wrong: Sequence[
     for line in describe_firewall(facts, order.areas, wrong, opens=order.firewall):
         order.out.print(printable(line, 1000), soft_wrap=True)
     if not errors:
-        order.out.print("done" if order.areas else _describe_node(facts))
+        if made or not order.areas:
+            order.out.print("done" if order.areas else _describe_node(facts))
         order.tell_notes(facts)
         if any(c.kind == "file" for c in made):
             order.out.print(f"{describe_undo(order.root)} puts every file back.")

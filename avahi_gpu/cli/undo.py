@@ -142,7 +142,7 @@ def describe_rest(records: tuple[CommandRecord, ...]) -> list[str]:
     """Say what undo leaves as it is: packages and daemons may be in use by others meanwhile."""
     lines = [printable(" ".join(r.argv), 1000) for r in records if r.change == "package"]
     said = [
-        f"Packages stay installed, and what they wrote themselves; they came by: {line}"
+        f"Packages that came by this stay installed, and what they wrote themselves: {line}"
         for line in dict.fromkeys(lines)
     ]
     # a restart leaves nothing behind that could be taken back

@@ -57,7 +57,10 @@ def test_yes_answers_every_question(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_no_to_all_asks_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ask(monkeypatch, "ny", [FILE, RULE]) == (None, "", "Make them? [y/N] ")
+    told, out, err = ask(monkeypatch, "ny", [FILE, RULE])
+    assert (told, err) == (None, "Make them? [y/N] ")
+    # the diffs have filled the screen: what they are stands once more before the question
+    assert out == "In short:\n  write it: /etc/x\n  let mDNS in: ufw allow 5353/udp\n"
     assert ask(monkeypatch, "yn", [RULE])[0] is None  # and a no to all that there is
     assert ask(monkeypatch, "", [FILE])[0] is None  # and silence
 
