@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 from avahi_gpu.checks.outcome import Outcome, error, ok
 from avahi_gpu.checks.registry import check
 from avahi_gpu.model import NOT_A_FILE, Change, Facts, FileState, Fix
 
+LOOPS = os.strerror(errno.ELOOP)
 READABLE_BY_ALL = 0o444  # what distributions install them with is 0644
 
 
@@ -28,6 +32,12 @@ def name_files(facts: Facts) -> Outcome:
             f"{one.path} lies on a file system that hangs, and with it every look-up of a name",
             [f"{f.path}: {f.error}" for f in wrong],
             hint="see what is mounted there (findmnt), and unmount it: umount -f -l",
+        )
+    if one.error == LOOPS:
+        return error(
+            f"{one.path} is a link that leads back to itself: look-ups of names go without it",
+            [f"{f.path}: {f.error}" for f in wrong],
+            hint=f"see where it leads (readlink -f {one.path}), remove the link and write the file anew",
         )
     return error(
         f"{one.path} is {NOT_A_FILE}: look-ups of names wait for it, or go without it",
@@ -69,4 +79,4 @@ def _open(state: FileState) -> Change:
 
 
 def _is_none(state: FileState) -> bool:
-    return state.hangs or state.error == NOT_A_FILE
+    return state.hangs or state.error in (NOT_A_FILE, LOOPS)

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from shlex import quote
 from typing import Any
 
@@ -29,7 +30,7 @@ from avahi_gpu.host.image import Image
 from avahi_gpu.host.image_facts import read_image
 from avahi_gpu.host.key_file import BadKeyFile, UnreadableKey, find_key, name_owner
 from avahi_gpu.host.system import System
-from avahi_gpu.model import NODE_SERVICE, Change, Facts, Finding
+from avahi_gpu.model import NODE_SERVICE, STATE_FOLDER, Change, Facts, Finding
 from avahi_gpu.render.diff import show_changes
 from avahi_gpu.render.text import join_names, printable, steady_console
 from avahi_gpu.result import Result
@@ -125,6 +126,7 @@ def set_up(system: System, order: Order) -> Result:
         order.out.print(printable(key_owner, 1000))
     unsaid = unsettled(system, facts)
     wanted, _ = plan_all(facts, lambda facts: [*judge(facts), *unsaid])
+    _demand_places(system, wanted)
     if not wanted:
         order.out.print("nothing to do")
         return _report(order, [], *_prove(read, facts, order, patience_s=PROOF_UNCHANGED_S))
@@ -282,6 +284,18 @@ def _demand_usable_key(system: System) -> str:
     if found is None or not owner:
         return ""
     return f"The cluster key {found.path} belongs to {owner}: jobs of other users cannot use it."
+
+
+def _demand_places(system: System, wanted: Sequence[Change]) -> None:
+    """Raise ChangeFailed where something that is no folder is in the way of a file that is wanted."""
+    places = [PurePosixPath(c.path).parent for c in wanted if c.kind == "file" and c.content is not None]
+    for folder in dict.fromkeys([*places, STATE_FOLDER] if wanted else []):
+        for place in (*reversed(folder.parents), folder):
+            if system.exists(str(place)) and not system.is_folder(place):
+                raise ChangeFailed(
+                    f"{place} should be a folder, and is none",
+                    f"nothing was changed; see what it is (ls -ld {place}) and move it away",
+                )
 
 
 def _demand_sound(facts: Facts, judge: Judge) -> None:

@@ -153,6 +153,18 @@ def test_a_malformed_nsswitch_conf_stops_it_before_anything_is_written(host: Hos
     assert host.run(["avahi-daemon", "--check"]).returncode != 0
 
 
+@pytest.mark.parametrize("folder", ["/etc/avahi/services", "/var/lib/avahi-gpu"])
+def test_a_file_in_a_folders_place_stops_it_before_anything_is_written(host: Host, folder: str) -> None:
+    host.run(["sh", "-c", f"rm -rf {folder} && echo mine >{folder}"], check=True)
+    before = host.run(["cat", "/etc/nsswitch.conf"]).stdout
+
+    done = host.run(["avahi-gpu", "setup", "--yes"], timeout=60)
+
+    assert done.returncode == 1
+    assert f"{folder} should be a folder, and is none" in done.stderr
+    assert host.run(["cat", "/etc/nsswitch.conf", folder]).stdout == before + "mine\n"
+
+
 def test_who_is_not_root_is_told_so(untouched: Host) -> None:
     done = untouched.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *SETUP, "--yes"])
 

@@ -25,6 +25,15 @@ def test_what_is_no_file_is_the_one_cause(healthy: Facts, field: str) -> None:
     assert errors_of(replace(healthy, **{field: state}, own_name=hung, kernel_name=hung)) == ["AG100"]
 
 
+def test_a_link_to_itself_is_told_as_such(healthy: Facts) -> None:
+    state = FileState("/etc/nsswitch.conf", None, writable=False, error="Too many levels of symbolic links")
+
+    errors = [f for f in run_checks(replace(healthy, nsswitch=state)) if f.verdict == "error"]
+
+    assert [f.id for f in errors] == ["AG100"]
+    assert "leads back to itself" in errors[0].says
+
+
 @pytest.mark.parametrize("field", FIELDS)
 def test_a_file_system_that_hangs_is_told_as_such(healthy: Facts, field: str) -> None:
     state = FileState(FIELDS[field], None, hangs=True, writable=False, error="no answer within 2 s")
