@@ -46,8 +46,8 @@ def until(found: Callable[[], object], within_s: float) -> bool:
 
 def announced(host: Host, name: str) -> bool:
     """Say whether the host's Avahi knows a running node of a job on ``name``."""
-    browse = host.run(["avahi-browse", "-rpt", "_torch-rdzv._tcp"], timeout=20)
-    return f"={name}" in browse.stdout or f";{name}-" in browse.stdout
+    # unresolved: avahi-browse -r may wait for ever for the record of one that leaves at that moment
+    return f";{name}-" in host.run(["avahi-browse", "-pt", "_torch-rdzv._tcp"], timeout=20).stdout
 
 
 # --- machines that stand still, or lose their power --------------------------------------------------------

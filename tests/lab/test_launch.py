@@ -81,7 +81,8 @@ def wait_until_empty(host: Host, within_s: float) -> list[str]:
 
 def announced(host: Host) -> str:
     """Return the running nodes of jobs that the host's Avahi knows."""
-    return host.run(["avahi-browse", "-rpt", "_torch-rdzv._tcp"]).stdout
+    # unresolved: avahi-browse -r may wait for ever for the record of one that leaves at that moment
+    return host.run(["avahi-browse", "-pt", "_torch-rdzv._tcp"]).stdout
 
 
 def test_the_same_command_on_three_hosts_is_one_job(shared_cluster3: Cluster) -> None:
@@ -164,7 +165,7 @@ def test_ctrl_c_ends_a_node_at_once_and_the_others_know(shared_cluster3: Cluster
         assert processes(lab[1]) == []
         assert "avahi-gpu" not in "\n".join(line for line in job[1].lines if "Traceback" in line)
         job[0].wait_for("regrouping: gpu-node-2 left", 10)
-        assert f"={NAMES[1]}" not in announced(lab[0])
+        assert f";{NAMES[1]}-" not in announced(lab[0])
 
         job[0].ctrl_c()
         job[2].process.terminate()
