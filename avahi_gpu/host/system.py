@@ -392,6 +392,10 @@ def _failed(what: str, fault: OSError) -> ChangeFailed:
         hint = "the file system is mounted read-only"
     elif fault.errno == errno.ENOSPC:
         hint = "free some space on the disk first"
+    elif fault.errno == errno.EDQUOT:
+        hint = "the quota is used up: free some space first"
+    elif fault.errno == errno.EIO:
+        hint = "the disk reports an error: see the kernel's log (dmesg)"
     return ChangeFailed(f"{what}: {fault.strerror or fault}", hint)
 
 
