@@ -7,7 +7,6 @@ and a symbolic link never leads out of it.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import stat
 import time
@@ -20,6 +19,7 @@ from avahi_gpu.errors import ChangeFailed
 from avahi_gpu.host import atomic
 from avahi_gpu.host.atomic import Wanted, append_line, create, read_all, replace, sync_folder, temporary_of
 from avahi_gpu.host.attributes import is_locked
+from avahi_gpu.host.file_faults import failed_at
 from avahi_gpu.host.paths import instead_of, locate
 from avahi_gpu.host.process import GRACE_S, QUICK_GRACE_S, Completed, run_process
 from avahi_gpu.model import NOT_A_FILE, FileState
@@ -203,7 +203,7 @@ class System:
             )
             replace(real, wanted, exists=old is not None, before_rewrite=before_rewrite)
         except OSError as fault:
-            raise _failed(f"cannot write {path}", fault) from fault
+            raise failed_at(f"cannot write {path}", fault) from fault
 
     def create(self, path: str | Path, content: bytes, mode: int) -> None:
         """Make a new file, all or nothing. Raises ChangeFailed, also where something is there already."""
@@ -212,7 +212,7 @@ class System:
         except FileExistsError:
             raise ChangeFailed(f"{path} is there already", "it stays as it is") from None
         except OSError as fault:
-            raise _failed(f"cannot write {path}", fault) from fault
+            raise failed_at(f"cannot write {path}", fault) from fault
 
     def append(self, path: str | Path, line: bytes, mode: int = 0o600) -> None:
         """Add ``line`` to the end of a file, made with ``mode`` where missing, and wait for the disk."""
@@ -225,7 +225,7 @@ class System:
                 os.close(handle)
             sync_folder(self._inside(str(path)).parent)
         except OSError as fault:
-            raise _failed(f"cannot write {path}", fault) from fault
+            raise failed_at(f"cannot write {path}", fault) from fault
 
     def remove(self, path: str | Path) -> None:
         """Remove a file or a symbolic link (not its target); nothing there is fine. Raises ChangeFailed."""
@@ -235,7 +235,7 @@ class System:
             if real.parent.is_dir():
                 sync_folder(real.parent)
         except OSError as fault:
-            raise _failed(f"cannot remove {path}", fault) from fault
+            raise failed_at(f"cannot remove {path}", fault) from fault
 
     def sweep(self, path: str | Path) -> None:
         """Remove what a crash in the middle of ``write`` may have left beside the file."""
@@ -254,7 +254,7 @@ class System:
                     sync_folder(real.parent)
                     made.append(str(folder))
         except OSError as fault:
-            raise _failed(f"cannot make the folder {path}", fault) from fault
+            raise failed_at(f"cannot make the folder {path}", fault) from fault
         return tuple(made)
 
     def remove_folder(self, path: str | PurePath) -> bool:
@@ -273,7 +273,7 @@ class System:
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             return os.open(self._inside(str(path)), flags, 0o600)
         except OSError as fault:
-            raise _failed(f"cannot open {path}", fault) from fault
+            raise failed_at(f"cannot open {path}", fault) from fault
 
     # --- processes ---------------------------------------------------------------------------------------
 
@@ -382,21 +382,6 @@ def _status(real: Path) -> os.stat_result | None:
         return real.stat()
     except FileNotFoundError:
         return None
-
-
-def _failed(what: str, fault: OSError) -> ChangeFailed:
-    hint = ""
-    if fault.errno in (errno.EACCES, errno.EPERM):
-        hint = "run it as root; if you are root, the file may be immutable (lsattr)"
-    elif fault.errno == errno.EROFS:
-        hint = "the file system is mounted read-only"
-    elif fault.errno == errno.ENOSPC:
-        hint = "free some space on the disk first"
-    elif fault.errno == errno.EDQUOT:
-        hint = "the quota is used up: free some space first"
-    elif fault.errno == errno.EIO:
-        hint = "the disk reports an error: see the kernel's log (dmesg)"
-    return ChangeFailed(f"{what}: {fault.strerror or fault}", hint)
 
 
 __all__ = ["Completed", "System"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.machines.cache import key_of, made, step
 
-MIRROR = os.environ.get("AVAHI_GPU_DEBIAN_MIRROR") or "http://deb.debian.org/debian"
+MIRROR = os.environ.get("AVAHI_GPU_DEBIAN_MIRROR", "")  # without it debootstrap takes Debian's own
 RELEASES = {"bookworm": "3.11", "trixie": "3.13"}  # Debian release -> its Python
 
 # what a bare machine has beside Debian's essential packages
@@ -23,7 +23,7 @@ ARCHIVE = (
 
 _DOWNLOAD = """set -eu
 root=$1 release=$2 mirror=$3 base=$4 archive=$5
-debootstrap --variant=minbase --include="$base" "$release" "$root" "$mirror"
+debootstrap --variant=minbase --include="$base" "$release" "$root" ${mirror:+"$mirror"}
 chroot "$root" apt-get clean # of what it is made of itself
 chroot "$root" apt-get update -qq
 # shellcheck disable=SC2086
