@@ -1,4 +1,4 @@
-"""A bare Debian comes into a running job, by the commands of docs/adding-a-machine.md, on booted machines."""
+"""A bare Debian comes into a running job, by docs/how-to/adding-a-machine.md, on booted machines."""
 
 from __future__ import annotations
 

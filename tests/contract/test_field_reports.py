@@ -1,4 +1,4 @@
-"""docs/field-reports.md tells what the scenarios really are, and no reproduced report is forgotten."""
+"""docs/reference/field-reports.md tells what the scenarios really are, and forgets no reproduced report."""
 
 from __future__ import annotations
 

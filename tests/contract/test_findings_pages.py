@@ -11,6 +11,7 @@ import pytest
 
 import avahi_gpu.checks  # noqa: F401  registers them
 from avahi_gpu.checks.registry import Check, all_checks
+from tests.contract import findings_page
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "findings"
 HEADINGS = ["## Symptom", "## Cause", "## How to see it", "## How to mend it"]
@@ -65,3 +66,9 @@ def test_explain_of_nothing_alike_only_says_so() -> None:
 
     assert shown.returncode == 2
     assert "did you mean" not in shown.stderr and "\x1b" not in shown.stderr
+
+
+def test_the_list_of_findings_is_that_of_the_registry() -> None:
+    page = findings_page.PAGE.read_text(encoding="utf-8")
+
+    assert page == findings_page.with_tables(page), "run: python -m tests.contract.findings_page"

@@ -1,4 +1,7 @@
-"""docs/nsswitch.md tells every shape with our own edit; what Debian and glibc make of it, the lab tells."""
+"""docs/reference/nsswitch.md tells every shape with our own edit.
+
+What Debian and glibc make of it, the lab tells.
+"""
 
 from __future__ import annotations
 

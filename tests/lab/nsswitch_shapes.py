@@ -1,4 +1,4 @@
-"""The shapes that nsswitch.conf comes in, and what becomes of each: the table of docs/nsswitch.md.
+"""The shapes that nsswitch.conf comes in, and what becomes of each: the table of docs/reference/nsswitch.md.
 
 ``python -m tests.lab.nsswitch_shapes`` measures and writes it; for root, where Debian's libnss-mdns is
 installed. A lab test fails where the page is out of date.
@@ -17,7 +17,7 @@ from avahi_gpu.files.nsswitch import decode, encode, repair
 from tests.lab.nsswitch_debian import edit, find_script
 from tests.lab.nsswitch_oracle import Answer, Oracle, consult
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/nsswitch.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/nsswitch.md"
 BEGIN, END = "<!-- shapes: begin -->", "<!-- shapes: end -->"
 USERS = "passwd: files\n"
 

@@ -1,7 +1,7 @@
 """What happens to a job when hosts and daemons fail. Real Avahi, no torch.
 
-Networks that fail are in test_partitions.py, workers and agents in test_workers.py. docs/faults.md tells the
-same to users.
+Networks that fail are in test_partitions.py, workers and agents in test_workers.py.
+docs/reference/faults.md tells the same to users.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the network does to a job: cables, lost packets, one way alone, a LAN in parts. Real Avahi, no torch.
 
-docs/faults.md tells users the same: what happens, how long it takes, what is printed.
+docs/reference/faults.md tells users the same: what happens, how long it takes, what is printed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every fault of docs/field-reports.md, broken for real: the doctor names the one cause and mends it."""
+"""Every fault of docs/reference/field-reports.md, broken for real: the doctor names it and mends it."""
 
 from __future__ import annotations
 

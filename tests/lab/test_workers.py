@@ -1,7 +1,7 @@
 """What happens to a job when workers and agents fail, with real training by launch and by plain torchrun.
 
 Each takes half a minute: left out unless asked for (`make faults`); test_launch.py has one of each kind.
-docs/faults.md tells users the same.
+docs/reference/faults.md tells users the same.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A bare Debian comes into a running job of two nodes, by the commands of docs/adding-a-machine.md."""
+"""A bare Debian comes into a running job of two nodes, by the commands of docs/how-to/adding-a-machine.md."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.machines.image import RELEASES
 from tests.machines.lab import Lab, machines
 from tests.machines.machine import Machine
 
-PAGE = REPOSITORY / "docs/adding-a-machine.md"
+PAGE = REPOSITORY / "docs/how-to/adding-a-machine.md"
 RELEASE = "bookworm"
 INDEX = "[global]\nno-index = true\nfind-links =\n    /srv/wheels\n    /srv/torch\n"
 HASTE = "[install]\ncompile = false\n"  # most of the work is byte code of torch that is never used

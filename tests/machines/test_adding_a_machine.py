@@ -1,4 +1,4 @@
-"""The page docs/adding-a-machine.md, done to the letter."""
+"""The page docs/how-to/adding-a-machine.md, done to the letter."""
 
 from __future__ import annotations
 

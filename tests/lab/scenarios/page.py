@@ -1,4 +1,4 @@
-"""The table of docs/field-reports.md, made of the scenarios themselves.
+"""The table of docs/reference/field-reports.md, made of the scenarios themselves.
 
 ``python -m tests.lab.scenarios.page`` writes it anew; a contract test fails where it is out of date.
 """
@@ -12,7 +12,7 @@ from avahi_gpu.checks.registry import all_checks
 from tests.lab.scenarios import ALL
 from tests.lab.scenarios.scenario import Scenario
 
-PAGE = Path(__file__).resolve().parents[3] / "docs/field-reports.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs/reference/field-reports.md"
 BEGIN, END = "<!-- scenarios: begin -->", "<!-- scenarios: end -->"
 
 # reports that are no fault of a machine that a doctor could find: what is done about each, and what proves it
@@ -41,7 +41,7 @@ def make_table(scenarios: Iterable[Scenario]) -> str:
     slugs = {c.id: c.slug for c in all_checks()}
     lines = ["| report | what is broken | first error | mended by `--fix` |", "|---|---|---|---|"]
     for one in sorted(scenarios, key=lambda s: (s.entry, s.name)):
-        found = " and ".join(f"[{id}](findings/{id}.md) {slugs[id]}" for id in (one.finding, *one.also))
+        found = " and ".join(f"[{id}](../findings/{id}.md) {slugs[id]}" for id in (one.finding, *one.also))
         lines.append(f"| {one.entry} | {one.broken} | {found} | {'yes' if one.mends else 'no'} |")
     lines += ["", "| report | what it is | what is done |", "|---|---|---|"]
     lines += [f"| {entry} | {what} | {done} |" for entry, (what, done) in sorted(ELSEWHERE.items())]

@@ -10,7 +10,7 @@ from tests.lab.cluster import Cluster
 
 @dataclass(frozen=True)
 class Scenario:
-    """One fault of docs/field-reports.md on a cluster of three nodes that are set up.
+    """One fault of docs/reference/field-reports.md on a cluster of three nodes that are set up.
 
     ``breaks`` is called with the cluster. Then ``doctor`` with ``ask`` on host number ``on`` (from 0) must
     end with exit code 1 and name ``finding`` as its first error, ``also`` as the others (causes of their
@@ -19,7 +19,7 @@ class Scenario:
     anew afterwards; ``heals`` mends what is outside them.
     """
 
-    entry: str  # of docs/field-reports.md: A-03
+    entry: str  # of docs/reference/field-reports.md: A-03
     name: str  # a slug, unique
     broken: str  # what is broken, in words for that page
     finding: str
