@@ -40,6 +40,7 @@ from avahi_gpu.model.host import (
     SharedMemory,
     Surroundings,
 )
+from avahi_gpu.model.jobs import Job, JobNode, JobPart
 from avahi_gpu.model.machine import (
     AbsentPeer,
     DaemonState,
@@ -163,6 +164,9 @@ __all__ = [
     "HostFacts",
     "ImageFacts",
     "Interface",
+    "Job",
+    "JobNode",
+    "JobPart",
     "KernelNet",
     "LauncherFile",
     "Leftover",

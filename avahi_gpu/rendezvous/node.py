@@ -26,7 +26,6 @@ from avahi_gpu.rendezvous.environment import read_demand
 from avahi_gpu.rendezvous.mesh import Formed, claim_job
 from avahi_gpu.rendezvous.presence import Presence
 from avahi_gpu.rendezvous.proof import NotProven, Pass
-from avahi_gpu.rendezvous.record import encode_record
 from avahi_gpu.rendezvous.roster import READY_LIMIT_S
 from avahi_gpu.rendezvous.seating import Seating
 from avahi_gpu.rendezvous.seek import ask_port, excused, seek
@@ -308,7 +307,7 @@ class Node:
                     self._changed.notify_all()
                 if self._agreement is not None and self._agreement.core.ended is None:
                     self._say(Notice(f"regrouping: {reason}", over=reason))
-                self._show_state("look")
+                self._show_part(None)
             case steps.End(reason, hint, finished):
                 self._end(JobEnded(reason, hint, finished=finished))
                 self._say(Notice(reason, ended=True))
@@ -345,7 +344,7 @@ class Node:
             self.over, self.reason = False, ""
             self._formed = Formed(formed, self._around.interface_at(formed.own.address), store)
             self._changed.notify_all()
-        self._show_state("run")
+        self._show_part(formed)
 
     def _watch_seat(self, formed: steps.Round | None) -> None:
         """Watch the network of a round from now on, or (None) no more."""
@@ -366,13 +365,10 @@ class Node:
             self.over, self.reason = True, self.reason or ended.message
             self._changed.notify_all()
 
-    def _show_state(self, state: str) -> None:
-        """What people see of us in the LAN's records."""
-        if self._presence is None or self._agreement is None:
-            return
-        core = self._agreement.core
-        leader = self._agreement.leader_host
-        self._presence.show(encode_record(self.terms, core.own, state=state, epoch=core.epoch, leader=leader))
+    def _show_part(self, formed: steps.Round | None) -> None:
+        """What people see of us in the LAN's records: the round that runs, or (None) that we wait."""
+        if self._presence is not None and self._agreement is not None:
+            self._presence.show(formed, self._agreement.core.epoch, self._agreement.leader_host)
 
     def _say(self, notice: Notice) -> None:
         with contextlib.suppress(Exception):  # a listener that cannot print must not end the job

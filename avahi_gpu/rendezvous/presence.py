@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 from avahi_gpu.avahi.browse import Browser
 from avahi_gpu.avahi.bus import Avahi
 from avahi_gpu.avahi.publish import Publication
 from avahi_gpu.errors import BusError, DeadlineExceeded
-from avahi_gpu.model import JOB_SERVICE
+from avahi_gpu.host.clock import unix_time
+from avahi_gpu.model import JOB_SERVICE, JobPart
+from avahi_gpu.rendezvous import steps
 from avahi_gpu.rendezvous.channel import Channel
 from avahi_gpu.rendezvous.election import Candidate
 from avahi_gpu.rendezvous.record import encode_record
@@ -26,7 +29,8 @@ class Presence:
 
     def __init__(self, avahi: Avahi, terms: Terms, own: Candidate, channel: Channel) -> None:
         self.avahi, self.terms, self.own, self.channel = avahi, terms, own, channel
-        self._txt = encode_record(terms, own, state="look")
+        self._part = JobPart(since=unix_time())
+        self._txt = encode_record(terms, own, self._part)
         self._stack = contextlib.AsyncExitStack()
         self._publication: Publication | None = None
         self._sightings: Sightings | None = None
@@ -50,11 +54,29 @@ class Presence:
             await asyncio.gather(self._again, return_exceptions=True)
         await self._stack.aclose()
 
-    def show(self, txt: tuple[bytes, ...]) -> None:
-        """Change what our record says."""
-        self._txt = txt
+    def show(self, formed: steps.Round | None, epoch: int, leader: str) -> None:
+        """Change what our record says: this round runs here, or (None) we wait for one.
+
+        It is for people, as is the time of day in it. ``epoch``, ``leader``: as we know them where we wait.
+        """
+        before = self._part
+        if formed is None:
+            part = JobPart(epoch=epoch, leader=leader, began=before.began, restarts=before.restarts)
+        else:
+            part = JobPart(
+                running=True,
+                epoch=formed.token.epoch,
+                leader=formed.leader.host,
+                leader_id=formed.token.leader,
+                rank=formed.rank,
+                size=len(formed.seats),
+                began=before.began or unix_time(),
+                restarts=before.restarts + (before.began is not None),
+            )
+        self._part = replace(part, since=unix_time())
+        self._txt = encode_record(self.terms, self.own, self._part)
         if self._publication is not None:
-            self._publication.update(txt)
+            self._publication.update(self._txt)
 
     @property
     def crowded(self) -> bool:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from avahi_gpu.model import DOMAIN, Service
+from avahi_gpu.files.job_txt import encode_part
+from avahi_gpu.model import DOMAIN, JobPart, Service
 from avahi_gpu.rendezvous.election import Candidate
 from avahi_gpu.rendezvous.messages import PROTOCOL
 from avahi_gpu.rendezvous.terms import Terms, show_nodes
@@ -17,10 +18,8 @@ VALUE_MAX = 200  # bytes of one value; a TXT item has 255 with its key (RFC 6763
 PRIORITY_MAX = 1_000_000
 
 
-def encode_record(
-    terms: Terms, own: Candidate, *, state: str, epoch: int = 0, leader: str = ""
-) -> tuple[bytes, ...]:
-    """Return the TXT items of this node."""
+def encode_record(terms: Terms, own: Candidate, part: JobPart) -> tuple[bytes, ...]:
+    """Return the TXT items of this node; at most 900 bytes, since each value is cut."""
     items = {
         "txtvers": "1",
         "proto": str(PROTOCOL),
@@ -30,9 +29,7 @@ def encode_record(
         "nodes": show_nodes(terms.min_nodes, terms.max_nodes),
         "procs": str(terms.skills.processes),
         "prio": str(own.priority),
-        "state": state,
-        "epoch": str(epoch),
-        "leader": leader,
+        **encode_part(part),
     }
     return tuple(f"{k}=".encode() + _cut(v) for k, v in items.items())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from avahi_gpu.model import JOB_SERVICE, Service
+from avahi_gpu.model import JOB_SERVICE, JobPart, Service
 from avahi_gpu.rendezvous.election import Candidate
 from avahi_gpu.rendezvous.record import candidate_from, cluster_apart, describe_apart, encode_record
 from avahi_gpu.rendezvous.terms import Terms
@@ -14,7 +14,7 @@ OURS = Terms("train")
 
 def service(terms: Terms) -> Service:
     own = Candidate("2" * 16, "gpu-node-2", "10.77.0.2", 29400)
-    txt = encode_record(terms, own, state="look")
+    txt = encode_record(terms, own, JobPart())
     return Service("x", JOB_SERVICE, 2, 4, "gpu-node-2.local", own.address, own.port, txt)
 
 
@@ -37,7 +37,7 @@ OWN = Candidate("a" * 16, "gpu-node-1", "10.0.0.1", 29400, 0)
 
 
 def found(published: Terms, looking: Terms) -> Candidate | None:
-    txt = encode_record(published, OWN, state="look", leader="\ud800")
+    txt = encode_record(published, OWN, JobPart(leader="\ud800" * 300))
     assert all(len(item) <= 255 for item in txt)
     service = Service(OWN.id, JOB_SERVICE, 2, 4, "gpu-node-1.local", OWN.address, OWN.port, txt)
     return candidate_from(service, looking)
