@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
 import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import pytest
 
+from avahi_gpu import __version__
 from tests.contract.shape import mismatch
 from tests.lab.cluster import Cluster, cluster
 from tests.lab.host import Host
@@ -123,7 +126,15 @@ DATA: dict[str, Any] = {
     "setup --show-config": {"config": dict.fromkeys(SETTINGS, SETTING), "path": str},
     "undo": {"changes": [CHANGE], "changed": bool, "kept": [str]},
     "key": {"path": str, "fingerprint": str, "created": bool},
+    "version": dict.fromkeys(("avahi_gpu", "avahi", "interpreter", "python", "torch", "cuda", "nccl"), str),
 }
+
+
+def torch_version() -> str:
+    try:
+        return version("torch")
+    except PackageNotFoundError:
+        return ""
 
 
 def envelope_of(command: str, data: Any) -> dict[str, Any]:
@@ -298,6 +309,29 @@ def test_key_makes_a_key_once_and_shows_its_fingerprint(lab: Cluster) -> None:
     assert not [answer for answer in (none, made, again, seen, told) if secret in json.dumps(answer)]
 
 
+def test_the_versions_are_those_of_what_runs_here(lab: Cluster) -> None:
+    shape = envelope_of("version", DATA["version"])
+    plain = lab[0].run(["avahi-gpu", "--version"], check=True).stdout.splitlines()
+    told = {}
+    for name, words in {
+        "here": (),
+        "other": ("--python", "/usr/bin/python3"),
+        "none": ("--python", "/nowhere"),
+    }.items():
+        done = lab[0].run(["avahi-gpu", "--version", "--json", *words])
+        told[name] = json.loads(done.stdout)
+        assert mismatch(told[name], shape) == "" and told[name]["exit_code"] == done.returncode
+    here, other = told["here"]["data"], told["other"]["data"]
+    without = json.loads(lab[1].run(["avahi-gpu", "--json", "--version"], check=True).stdout)["data"]
+
+    assert plain[0] == f"avahi-gpu {__version__}" and here["avahi_gpu"] == __version__
+    assert re.fullmatch(r"0\.\d+[\w.-]*", here["avahi"]) and f"Avahi     {here['avahi']}" in plain
+    assert here["python"] == platform.python_version()
+    assert here["torch"].partition("+")[0] == torch_version().partition("+")[0]
+    assert (other["interpreter"], told["none"]["exit_code"]) == ("/usr/bin/python3", 2)
+    assert without == {**here, "avahi": ""}  # where no daemon runs that is told, and no failure
+
+
 @pytest.mark.parametrize("arguments", [("setup", "--yes"), ("undo", "--yes"), ("doctor", "--fix", "--yes")])
 def test_who_is_not_root_is_told_so(arguments: tuple[str, ...], lab: Cluster) -> None:
     told = ask(lab[1], *arguments, before=NOBODY)
@@ -353,6 +387,7 @@ def run(host: Host, *arguments: str) -> subprocess.CompletedProcess[str]:
     ("arguments", "code"),
     [
         (("--version",), 0),
+        (("--python", "python3"), 2),  # of --version alone
         (("doctor", "--list"), 0),
         (("explain", "AG104"), 0),
         (("explain", "AG999"), 2),
