@@ -26,7 +26,7 @@ def command(
         str | None,
         typer.Option(
             metavar="PATH",
-            help="[default: /etc/avahi-gpu/key for root, else ~/.config/avahi-gpu/key]",
+            help="Where the key lies. [default: /etc/avahi-gpu/key for root, else ~/.config/avahi-gpu/key]",
             show_default=False,
         ),
     ] = None,

@@ -64,12 +64,16 @@ def command(
     ] = LAST_CALL_S,
     cluster: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="[default: AVAHI_GPU_CLUSTER, else the one of setup]"),
+        typer.Option(
+            metavar="NAME",
+            help="Whose nodes take part. [default: AVAHI_GPU_CLUSTER, else the one of setup]",
+        ),
     ] = None,
     interface: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="[default: AVAHI_GPU_INTERFACE, else the best that all nodes share]"
+            metavar="NAME",
+            help="The network to run on. [default: AVAHI_GPU_INTERFACE, else the best that all nodes share]",
         ),
     ] = None,
     key_file: Annotated[

@@ -30,6 +30,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "refresh": {},
 }
 HIDDEN = frozenset({"refresh"})
+HELP = {"help_option_names": ["-h", "--help"]}
 
 
 # what the parser raises for words that it does not understand; typer brings a parser of its own since 0.26,
@@ -62,7 +63,9 @@ class LateCommands(TyperGroup):
             return None
         module = import_module(f"avahi_gpu.cli.{cmd_name}")
         single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-        single.command(cmd_name, cls=PlainCommand, context_settings=COMMANDS[cmd_name])(module.command)
+        single.command(cmd_name, cls=PlainCommand, context_settings={**HELP, **COMMANDS[cmd_name]})(
+            module.command
+        )
         return typer.main.get_command(single)
 
     # Ctrl-C while typer and the command are being loaded ends as it does later: typer itself says nothing
@@ -85,6 +88,8 @@ app = typer.Typer(
     cls=LateCommands,
     help="Machines with GPUs on one LAN become one PyTorch cluster, with no address typed anywhere.",
     no_args_is_help=True,
+    add_completion=False,
+    context_settings=HELP,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

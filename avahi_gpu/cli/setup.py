@@ -27,7 +27,9 @@ def command(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", metavar="AREA", help="names, network, host or service; repeatable."),
+        typer.Option(
+            "--only", metavar="AREA", help="This area only: names, network, host or service; repeatable."
+        ),
     ] = None,
     cluster: Annotated[
         str | None, typer.Option(metavar="NAME", help="Cluster that this node belongs to.")

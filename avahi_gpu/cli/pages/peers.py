@@ -1,0 +1,25 @@
+"""What is told of ``avahi-gpu peers``."""
+
+from __future__ import annotations
+
+from avahi_gpu.cli.pages.program import EXITS
+from avahi_gpu.render.manual import Example, Page
+
+PAGE = Page(
+    summary="list the nodes on the LAN",
+    examples=(
+        Example("avahi-gpu peers", "who is there, with GPUs, and who answers"),
+        Example("avahi-gpu peers --expect 3", "wait for three nodes, ten seconds at most"),
+        Example("avahi-gpu peers --watch", "follow who comes and who goes"),
+        Example("avahi-gpu peers --json | jq -r '.data.peers[].address'", "their addresses, for a script"),
+    ),
+    groups={
+        "How long it looks": ("--expect", "--timeout", "--watch"),
+        "Output": ("--format", "--json"),
+        "For Ansible": ("--list", "--host"),
+    },
+    offers={"--host": "nodes"},
+    exits={code: EXITS[code] for code in ("0", "1", "2", "3", "130")}
+    | {"1": "avahi-daemon or the D-Bus system bus is not there"},
+    see=("avahi-gpu-doctor(1)", "avahi-gpu-launch(1)", "avahi-browse(1)"),
+)
