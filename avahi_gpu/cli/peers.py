@@ -20,6 +20,7 @@ from avahi_gpu.host.peers import count_present, fellows
 from avahi_gpu.host.system import System
 from avahi_gpu.model import Peer
 from avahi_gpu.render.inventory import host_variables, make_inventory
+from avahi_gpu.render.launcher_lists import FORMATS
 from avahi_gpu.render.table import (
     describe_event,
     describe_present,
@@ -34,8 +35,7 @@ EXPECT_TIMEOUT_S = 10.0  # a machine that is switched on and set up is seen with
 WATCH_AGAIN_S = 5.0  # a node whose power is cut stays listed for hours: --watch asks each that often
 MAX_EXPECT = 1000
 MAX_TIMEOUT_S = 86400.0
-READY = ("table", "json", "ansible")
-LATER = ("deepspeed", "mpi", "accelerate", "env", "ssh", "hosts")
+READY = ("table", "json", "ansible", *FORMATS)
 
 
 def command(
@@ -68,10 +68,17 @@ def command(
         _refuse_nonsense(expect, timeout, format, watch=watch, as_json=as_json)
         if format != "ansible" and (listing or host is not None):
             raise Misuse("--list and --host are Ansible's words", "add --format ansible, or leave them out")
-        read_settings(System(), os.environ)  # as every command does: a mistake in it is told, not passed over
+        settings = read_settings(
+            System(), os.environ
+        )  # as every command does: a mistake in it is told, not passed over
         if watch:
             asyncio.run(_watch())
         peers, result = asyncio.run(_look(expect, timeout))
+        if format in FORMATS:
+            from avahi_gpu.cli.listing import print_list
+
+            print_list(format, peers, settings.config.cluster, expect)
+            finish(Result("peers", {}), as_json=False, show=lambda _: None)
         if format == "ansible":
             finish(result, as_json=False, show=lambda _: show_inventory(peers, host))
         finish(result, as_json=as_json, show=lambda _: show_peers(peers, console()))
@@ -88,16 +95,15 @@ def show_inventory(peers: list[Peer], host: str | None) -> None:
 def _refuse_nonsense(
     expect: int | None, timeout: float | None, format: str, *, watch: bool, as_json: bool
 ) -> None:
-    if format in LATER:
-        raise Misuse(f"the format {format} is not built yet", "use --format table, json or ansible")
     if format not in READY:
         raise Misuse("there is no such format", f"use --format {', '.join(READY[:-1])} or {READY[-1]}")
     if expect is not None and not 1 <= expect <= MAX_EXPECT:
         raise Misuse(f"--expect {expect} makes no sense", f"give a number from 1 to {MAX_EXPECT}")
     if timeout is not None and not 0 < timeout <= MAX_TIMEOUT_S:
         raise Misuse(f"--timeout {timeout:g} makes no sense", "give seconds, more than 0 and at most a day")
-    if format == "ansible" and (as_json or watch):
-        raise Misuse("an inventory goes with neither --json nor --watch", "leave out one of them")
+    if format in ("ansible", *FORMATS) and (as_json or watch):
+        what = "an inventory" if format == "ansible" else f"--format {format}"
+        raise Misuse(f"{what} goes with neither --json nor --watch", "leave out one of them")
     if watch and (as_json or expect is not None or timeout is not None):
         raise Misuse("--watch goes with no other option", "leave out --json, --expect and --timeout")
 

@@ -223,6 +223,7 @@ def _make_peer(sighting: Sighting, interfaces: Mapping[int, str]) -> Peer:
         vram_mib=tuple(g.vram_mib for g in facts.gpus),
         versions=facts.versions,
         models=tuple(dict.fromkeys(g.name for g in facts.gpus if g.name)),
+        priority=facts.priority,
     )
 
 

@@ -140,3 +140,4 @@ class Peer:
     vram_mib: tuple[int, ...]
     versions: Versions
     models: tuple[str, ...] = ()  # of its GPUs, each once
+    priority: int = 0  # the highest leads a job, before the order of names

@@ -22,8 +22,8 @@ RESERVED = frozenset({"all", "ungrouped", "localhost", "localhost4", "localhost6
 GROUP_LIMIT = 64  # characters
 PLAIN = frozenset(" ._+:/()-,@")  # with letters and digits: enough for versions, models and paths
 
-_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")  # of a host name, RFC 1123 section 2.1
-_INTERFACE = re.compile(r"[A-Za-z0-9._-]{1,15}")
+HOST_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")  # of a host name, RFC 1123 section 2.1
+INTERFACE = re.compile(r"[A-Za-z0-9._-]{1,15}")
 _UNSAFE = re.compile(r"[^a-z0-9]+")
 
 
@@ -65,11 +65,11 @@ def _name_hosts(peers: Iterable[Peer]) -> tuple[dict[str, Peer], list[str]]:
     notes = []
     for peer in sorted(peers, key=lambda p: (not p.self, p.alive is not True, p.alive is False)):
         name = peer.host.lower().removesuffix(f".{DOMAIN}")
-        if not _LABEL.fullmatch(name) or name in RESERVED:
+        if not HOST_LABEL.fullmatch(name) or name in RESERVED:
             notes.append(
                 f"{peer.name} is left out: {peer.host or 'nothing'} is no name for a host of Ansible's"
             )
-        elif _address(peer) is None:
+        elif numeric_address(peer) is None:
             notes.append(f"{peer.name} is left out: its address is not known")
         elif name not in hosts:
             hosts[name] = peer
@@ -84,15 +84,15 @@ def _name_hosts(peers: Iterable[Peer]) -> tuple[dict[str, Peer], list[str]]:
     return dict(sorted(hosts.items(), key=lambda item: order[id(item[1])])), notes
 
 
-def _address(peer: Peer) -> str | None:
-    """Return the address as ssh takes it, None without one: a name would be looked up by who knows whom."""
+def numeric_address(peer: Peer) -> str | None:
+    """Return its address as ssh takes it, None without one: a name would be looked up by who knows whom."""
     try:
         address = ipaddress.ip_address(peer.address or "")
     except ValueError:
         return None
     if address.version == 4 or not address.is_link_local:
         return str(address)
-    return f"{address}%{peer.interface}" if _INTERFACE.fullmatch(peer.interface or "") else None
+    return f"{address}%{peer.interface}" if INTERFACE.fullmatch(peer.interface or "") else None
 
 
 def _variables(peer: Peer) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def _variables(peer: Peer) -> dict[str, Any]:
         "nccl": plain(versions.nccl),
         "python": plain(versions.python),
     }
-    return {"ansible_host": _address(peer), **here, NODE: about}
+    return {"ansible_host": numeric_address(peer), **here, NODE: about}
 
 
 # --- groups ------------------------------------------------------------------------------------------------

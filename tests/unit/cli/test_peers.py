@@ -13,11 +13,11 @@ from avahi_gpu.cli.program import app
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--format", "deepspeed"], "not built yet"),
+        (["--format", "deepspeed", "--watch"], "--format deepspeed goes with neither"),
         (["--list"], "--list"),
         (["--host", "gpu-node-1", "--format", "table"], "--host"),
         (["--format", "ansible", "--watch"], "an inventory"),
-        (["--format", "hosts"], "not built yet"),
+        (["--format", "hosts", "--list"], "--list"),
         (["--format", "yaml"], "no such format"),
         (["--expect", "0"], "--expect 0"),
         (["--expect", "-3"], "--expect -3"),
