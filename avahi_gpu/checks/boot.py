@@ -5,7 +5,7 @@ from __future__ import annotations
 from shlex import quote
 
 from avahi_gpu.checks import fixes
-from avahi_gpu.checks.outcome import Outcome, info, ok, skip, unknown, unread, warn
+from avahi_gpu.checks.outcome import Outcome, error, info, ok, skip, unknown, unread, warn
 from avahi_gpu.checks.registry import check
 from avahi_gpu.model import BOOT_UNIT, SERVICE_FILE, BootUnit, Facts, Fix
 
@@ -31,6 +31,21 @@ def facts_unit(facts: Facts) -> Outcome:
         return _not_known(facts)
     if unit.masked:
         return info(f"{BOOT_UNIT} is masked: {SERVICE_FILE.name} stays as setup wrote it")
+    if unit.present_exposed:
+        remove = (f"systemctl disable {BOOT_UNIT}", f"rm {quote(unit.file.path)}")
+        return error(
+            f"{BOOT_UNIT} lets root run at every boot what others may change: {unit.present_exposed}",
+            [unit.file.path],
+            fix=Fix("remove it", commands=remove) if unit.wanted is None else _write(unit),
+            hint=INSTALL_IT if unit.wanted is None else "",
+        )
+    if unit.exposed:
+        return warn(
+            f"nothing renders {SERVICE_FILE.name} anew at boot: root would run what others may change, "
+            f"{unit.exposed}",
+            [unit.program],
+            hint=INSTALL_IT if facts.image is None else INSTALL_INTO_IMAGE,
+        )
     if unit.wanted is None:
         return warn(
             f"nothing renders {SERVICE_FILE.name} anew at boot: there is no avahi-gpu that could be run then",

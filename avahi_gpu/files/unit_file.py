@@ -42,6 +42,13 @@ def _quote(word: str) -> str:
     return f'"{escaped}"'
 
 
+def parse_boot_command(text: str) -> tuple[str, ...]:
+    """Return the command line of our own unit, () where it has none, or one that has to be quoted."""
+    found = re.search(r"^ExecStart=(.*)$", text, re.MULTILINE)
+    words = tuple(found[1].split()) if found else ()
+    return words if words and words[0].startswith("/") and all(map(_PLAIN.fullmatch, words)) else ()
+
+
 def parse_install(text: str) -> Install:
     """Return the section [Install]; names that are none of a unit, or hold specifiers, are left out."""
     values: dict[str, list[str]] = {}

@@ -15,6 +15,8 @@ class BootUnit:
     wanted: bytes | None  # what it is to be; None where there is no avahi-gpu that could be run at boot
     program: str = ""  # the first word of what it runs
     frail: str = ""  # why that program may be gone one day: it lies in somebody's home, in a source checkout
+    exposed: str = ""  # why others than root may change that program: root must not run it at every boot
+    present_exposed: str = ""  # the same of what the present unit runs
     enabled: bool | None = None  # None: systemd did not tell
     masked: bool = False  # an administrator has forbidden it
     result: str = ""  # of its last run: success, exit-code, timeout …; '' where that is not known

@@ -84,6 +84,8 @@ def test_what_could_not_be_read_is_unknown_with_its_reason(healthy: Facts) -> No
         ({"enabled": None}, "AG512", "unknown", "did not tell"),
         ({"frail": "it lies in somebody's home folder"}, "AG514", "info", "home"),
         ({"wanted": None, "program": ""}, "AG511", "warn", "no avahi-gpu"),
+        ({"wanted": None, "exposed": "/home/u belongs to user 1000"}, "AG511", "warn", "user 1000"),
+        ({"wanted": None, "present_exposed": "/home/u belongs to user 1000"}, "AG511", "error", "user 1000"),
         ({"file": FileState(PATH, None, 0o600, 0, 0, error="Input/output error")}, "AG511", "unknown", "I"),
     ],
 )
@@ -94,3 +96,14 @@ def test_each_state_is_told(
 
     assert found.verdict == verdict
     assert word in found.says
+
+
+def test_a_unit_that_runs_what_others_may_change_is_replaced_or_its_removal_told(healthy: Facts) -> None:
+    old = FileState(PATH, b"of an older setup", 0o644, 0, 0)
+    facts = with_unit(healthy, file=old, present_exposed="/home/u belongs to user 1000")
+
+    changes, _ = plan_all(facts, setup_findings)
+    told = ask(with_unit(facts, wanted=None), "AG511").fix
+
+    assert [c.path for c in changes] == [PATH]
+    assert told is not None and not told.changes and f"rm {PATH}" in told.commands
