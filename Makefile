@@ -1,6 +1,6 @@
 # Every target installs what it needs first and says so; a second run has nothing to install.
 
-.PHONY: help test faults kills fuzz demo bench chaos torches lint clean
+.PHONY: help test faults kills fuzz demo bench chaos torches lint dist clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -45,6 +45,10 @@ chaos: ## Break ten jobs on the lab in a hundred ways, for twenty minutes; ARGS=
 lint: ## Check style and types only
 	@scripts/bootstrap python
 	@scripts/lint
+
+dist: ## Build the wheel and the source archive into dist/, the same bytes for the same commit
+	@scripts/bootstrap python
+	@.venv/bin/python -m release.dist
 
 clean: ## Remove .venv and everything that was built
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -12,6 +12,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+from release import dist
 from tests.machines.cache import BRIEFLY_S, NotMade, key_of, made, step
 from tests.machines.image import RELEASES, root_of
 
@@ -22,14 +23,7 @@ else:
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input"]
-SOURCES = (
-    "pyproject.toml",
-    "README.md",
-    "LICENSE",
-    "avahi_gpu",
-    "templates",
-    "docs/findings",
-)  # of the wheel
+SOURCES = tuple(name for name in dist.SOURCES if name not in ("ansible", "CHANGELOG.md"))  # of the wheel
 
 # the environment is made where it will be used, in the release's own system: scripts name its Python by path
 _INSTALL_NEEDED = """set -eu
