@@ -8,14 +8,16 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
 from avahi_gpu.errors import AvahiGpuError, ExitCode, Interrupted, Misuse
-from avahi_gpu.model import Change
 from avahi_gpu.render.text import describe_error, steady_console
 from avahi_gpu.result import Result, failed
+
+if TYPE_CHECKING:
+    from avahi_gpu.model import Change
 
 
 def finish(result: Result, *, as_json: bool, show: Callable[[Result], None]) -> NoReturn:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from avahi_gpu.cli.app import read_ahead
-from avahi_gpu.cli.program import run
+from avahi_gpu.cli.pages import page_of
+from avahi_gpu.cli.program import COMMANDS, HIDDEN, run
 
 PROGRAM = f"{sys.executable} -m avahi_gpu.cli.app"
 
@@ -71,7 +72,7 @@ def test_whether_json_is_wanted_is_known_before_the_words_are_understood(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("peers --json --nonsense", "No such option"),
+        ("peers --json --nonsense", "there is no option --nonsense of avahi-gpu peers"),
         ("setup --json --only", "--only"),
         ("nonsense --json", "nonsense"),
         ("doctor --format json --fail-on nothing", "fail-on"),
@@ -90,6 +91,93 @@ def test_under_json_the_parsers_own_errors_are_one_object(
     assert says in told["errors"][0]["message"]
     assert told["errors"][0]["hint"]
     assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "says", "hint"),
+    [
+        ("peers --watc", "there is no option --watc of avahi-gpu peers", "did you mean --watch?"),
+        ("peers --jsno=x", "there is no option --jsno of avahi-gpu peers", "did you mean --json?"),
+        ("peers watch", "unexpected", "did you mean --watch?"),
+        ("peers --xyz", "no option --xyz", "`avahi-gpu peers --help` tells what is understood"),
+        ("--verison", "there is no option --verison of avahi-gpu", "did you mean --version?"),
+        ("--expect 3 peers", "--expect is an option of avahi-gpu peers", "avahi-gpu peers --expect"),
+        ("dcotor", "there is no command dcotor", "did you mean avahi-gpu doctor?"),
+        ("nodes", "there is no command nodes", "did you mean avahi-gpu peers?"),
+        ("ag104", "there is no command ag104", "did you mean avahi-gpu explain AG104?"),
+        ("help peesr", "there is no command peesr", "did you mean avahi-gpu peers?"),
+        ("refersh", "there is no command refersh", "`avahi-gpu --help` tells"),  # hidden ones stay so
+        ("doctor --fail-on x", "'x' is not one of 'warn', 'error'", "avahi-gpu doctor --help"),
+        ("explain", "Missing argument 'ID'", "avahi-gpu explain --help"),
+        ("launch --nnode 2 train.py", "--nnode of avahi-gpu launch", "did you mean --nnodes?"),
+        ("\x1b[2J", "there is no command \\x1b[2J", "avahi-gpu --help"),
+    ],
+)
+def test_a_slip_is_told_with_what_was_probably_meant(
+    words: str, says: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words.split()) == 2
+
+    out, err = capsys.readouterr()
+    told, advice = err.splitlines()
+    assert out == ""
+    assert told.startswith("avahi-gpu: ") and says in told
+    assert hint in advice
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["help"]])
+def test_help_lists_the_commands_without_loading_one(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == 0
+
+    shown = capsys.readouterr().out.splitlines()
+    assert [name for name in COMMANDS if not any(line.startswith(f"  {name} ") for line in shown)] == [
+        "refresh"
+    ]
+    assert max(map(len, shown)) <= 80
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in HIDDEN])
+def test_help_of_a_command_fits_into_eighty_columns_and_tells_all(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["help", command]) == run([command, "-h"]) == 0
+
+    shown = capsys.readouterr().out
+    first, second = shown[: len(shown) // 2], shown[len(shown) // 2 :]
+    assert first == second
+    assert first.startswith(f"Usage: avahi-gpu {command} [OPTIONS]")
+    examples = [e.line for e in page_of(command).examples]
+    assert [line for line in first.splitlines() if len(line) > 80 and line.strip() not in examples] == []
+    assert [line for line in examples if line not in first] == []
+    assert "\x1b" not in first
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_help_fits_where_it_is_shown(width: int) -> None:
+    ended = subprocess.run(
+        [*PROGRAM.split(), "launch", "--help"],
+        env={"PATH": "/usr/bin:/bin", "COLUMNS": str(width)},
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+
+    copied = [e.line for e in page_of("launch").examples]
+    titles = ("--nproc-per-node", "[-- TORCHRUN")  # a title is never broken
+    lines = [
+        line
+        for line in ended.stdout.splitlines()
+        if line.strip() not in copied and not line.strip().startswith(titles)
+    ]
+    assert max(map(len, lines)) <= min(width, 80)
+
+
+def test_the_name_alone_tells_what_to_do_first(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 2
+
+    shown = capsys.readouterr().out
+    assert shown.index(" setup") < shown.index("avahi-gpu peers") < shown.index("avahi-gpu launch")
+    assert "avahi-gpu --help" in shown
 
 
 def test_without_json_the_parsers_errors_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
