@@ -27,6 +27,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "doctor": {},
     "explain": {},
     "peers": {},
+    "jobs": {},
     "key": {},
     # everything behind the script's name is the script's own
     "launch": {"allow_extra_args": True, "allow_interspersed_args": False},

@@ -17,7 +17,7 @@ from avahi_gpu.files.job_groups import make_jobs
 from avahi_gpu.files.job_txt import read_job_node
 from avahi_gpu.host.net import PROBE_WITHIN_S, lan_interfaces, probe
 from avahi_gpu.host.questions import open_question
-from avahi_gpu.model import DOMAIN, JOB_SERVICE, Interface, Job, JobNode, Service
+from avahi_gpu.model import DOMAIN, JOB_SERVICE, Interface, Job, JobNode, Peer, Service
 
 NODES_MAX = 512  # records that are followed; what somebody floods the LAN with is not
 PROBES_AT_ONCE = 32
@@ -129,14 +129,32 @@ class JobWatch:
         async with contextlib.AsyncExitStack() as stack:
             question = (ANY, ANY, whole, CLASS_IN, TYPE_TXT, 0)
             remote = await open_question(self._avahi, stack, "iisqqu", *question)
+            told: dict[bytes, set[tuple[int, int]]] = {}  # where each text is known
             while True:
                 signal = await remote.next_signal()
-                service = self._services.get(name)
-                if signal.member == "ItemNew" and service is not None:
-                    txt = decode_txt(bytes(signal.body[5]))
-                    if set(txt) != set(service.txt):  # Avahi turns the order round where it resolves
-                        self._services[name] = replace(service, txt=txt)
-                        self._note()
+                if signal.member not in ("ItemNew", "ItemRemove"):
+                    continue
+                interface, protocol, _name, _class, _type, text = signal.body[:6]
+                places = told.setdefault(bytes(text), set())
+                (places.add if signal.member == "ItemNew" else places.discard)((interface, protocol))
+                told = {text: known for text, known in told.items() if known}
+                self._take(name, [decode_txt(text) for text in reversed(told)])
+
+    def _take(self, name: str, texts: Sequence[tuple[bytes, ...]]) -> None:
+        """Take the newest of a record's texts, the last ones first: Avahi knows the old one for a while."""
+        service = self._services.get(name)
+        if service is None or not texts:
+            return
+        newest = max((replace(service, txt=txt) for txt in texts), key=_age)
+        if set(newest.txt) != set(service.txt):  # Avahi turns the order round where it resolves
+            self._services[name] = newest
+            self._note()
+
+
+def _age(service: Service) -> tuple[int, int]:
+    """Return what grows with every change of a record."""
+    node = read_job_node(service)
+    return (node.part.epoch, node.part.since or 0) if node is not None else (-1, 0)
 
 
 async def look_for_jobs(
@@ -165,3 +183,19 @@ async def _probe_all(nodes: Sequence[JobNode]) -> list[JobNode]:
             return replace(node, alive=await probe(f"{node.address}{zone}", node.port, PROBE_WITHIN_S))
 
     return list(await asyncio.gather(*map(ask, nodes)))
+
+
+def absentees(job: Job, peers: Sequence[Peer]) -> list[Peer]:
+    """Return the nodes of the job's cluster that do not take part, where it waits for more; else nobody."""
+    if not job.wants:
+        return []
+    hosts = {n.host for n in job.nodes}
+    addresses = {n.address for n in job.nodes}
+    return [
+        p
+        for p in peers
+        if p.cluster == job.cluster
+        and p.address is not None
+        and p.address not in addresses
+        and p.host.rstrip(".").removesuffix("." + DOMAIN) not in hosts
+    ]

@@ -18,6 +18,7 @@ from avahi_gpu import __version__
 from tests.contract.shape import mismatch
 from tests.lab.cluster import Cluster, cluster
 from tests.lab.host import Host
+from tests.lab.jobs import Job
 
 pytestmark = pytest.mark.lab
 
@@ -50,6 +51,35 @@ PEER = {
     "gpu": str,
     "vram_mib": [int],
     "versions": VERSIONS,
+}
+JOB_NODE = {
+    "id": str,
+    "host": str,
+    "address": str,
+    "interface": (str, None),
+    "port": int,
+    "rank": (int, None),
+    "processes": int,
+    "alive": (True, False, None),
+    "self": bool,
+}
+JOB = {
+    "name": str,
+    "cluster": str,
+    "state": ("running", "waiting"),
+    "leader": (str, None),
+    "round": (int, None),
+    "size": int,
+    "since": (int, None),
+    "began": (int, None),
+    "restarts": int,
+    "min_nodes": int,
+    "max_nodes": int,
+    "wants": int,
+    "members": [JOB_NODE],
+    "waiting": [JOB_NODE],
+    "absent": [{"name": str, "alive": (True, False, None)}],
+    "notes": [str],
 }
 CHANGE = (
     {"kind": "file", "path": str, "diff": str},
@@ -122,6 +152,7 @@ DATA: dict[str, Any] = {
     "doctor --serve": {"served": int},
     "doctor": {"findings": [FINDING], "trace": [TRACE]},
     "peers": {"peers": [PEER]},
+    "jobs": {"jobs": [JOB]},
     "setup": {"changes": [CHANGE], "changed": bool},
     "setup --show-config": {"config": dict.fromkeys(SETTINGS, SETTING), "path": str},
     "undo": {"changes": [CHANGE], "changed": bool, "kept": [str]},
@@ -260,6 +291,29 @@ def test_peers_without_avahi_is_an_error_with_a_code(lab: Cluster) -> None:
     assert told["errors"][0]["hint"]
 
 
+def test_jobs_of_a_node(lab: Cluster) -> None:
+    with Job(lab.hosts[:1], (1, 2), job="alone") as job, Job(lab.hosts[:1], (2, 2), job="waits") as waiting:
+        job.start()
+        waiting.start()
+        job.rounds(30)
+        for _ in range(10):  # its record says so a second later
+            told = ask(lab[0], "jobs")
+            if [j["state"] for j in told["data"]["jobs"]] == ["running", "waiting"]:
+                break
+
+    assert (told["status"], told["exit_code"], told["errors"]) == ("ok", 0, [])
+    alone, waits = told["data"]["jobs"]
+    assert (alone["name"], alone["leader"], alone["members"][0]["self"]) == ("alone", "gpu-node-1", True)
+    assert (waits["leader"], waits["round"], waits["wants"]) == (None, None, 1)
+
+
+def test_jobs_without_avahi_is_an_error_with_a_code(lab: Cluster) -> None:
+    told = ask(lab[1], "jobs")
+
+    assert (told["status"], told["exit_code"], told["data"]) == ("error", 1, {})
+    assert [e["code"] for e in told["errors"]] == ["avahi-unavailable"]
+
+
 def test_too_few_peers_are_told_with_those_who_are_there(lab: Cluster) -> None:
     told = ask(lab[0], "peers", "--expect", "5", "--timeout", "0.5")
 
@@ -356,6 +410,7 @@ def test_who_is_not_root_is_told_so(arguments: tuple[str, ...], lab: Cluster) ->
         ("doctor", "--serve", "nan"),
         ("doctor", "--ssh"),
         ("doctor", "--peers", "10.0.0.1"),
+        ("jobs", "--timeout", "0"),
         ("peers", "--expect", "0"),
         ("peers", "--format", "nonsense"),
         ("peers", "--nonsense"),  # what the parser itself refuses
