@@ -177,6 +177,10 @@ class Browser:
         """Names that are announced and not resolved."""
         return [name for name in self._places.names() if name not in self._known]
 
+    def prefer(self, indexes: Sequence[int]) -> None:
+        """Order the interfaces anew, best first, for whoever is resolved from now on."""
+        self._places.prefer(indexes)
+
     async def resolve(self, name: str) -> Service:
         """Ask Avahi anew for ``name`` where it was seen last, trying its other places too.
 

@@ -189,6 +189,10 @@ class Avahi:
         while self.state != SERVER_RUNNING:
             await self._news.wait()
 
+    async def news(self) -> None:
+        """Wait, for ever if need be, until the daemon comes, goes or changes its state."""
+        await self._news.wait()
+
     # --- objects -----------------------------------------------------------------------------------------
 
     @contextlib.asynccontextmanager

@@ -28,8 +28,12 @@ class Places:
     """The places of every instance, as ItemNew and ItemRemove build them up. Both may be repeated."""
 
     def __init__(self, prefer: Sequence[int] = ()) -> None:
-        self._rank = {index: rank for rank, index in enumerate(prefer)}
         self._by_name: dict[str, dict[Place, None]] = {}
+        self.prefer(prefer)
+
+    def prefer(self, indexes: Sequence[int]) -> None:
+        """Set the order of interfaces, best first."""
+        self._rank = {index: rank for rank, index in enumerate(indexes)}
 
     def __contains__(self, name: object) -> bool:
         return name in self._by_name

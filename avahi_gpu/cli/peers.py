@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Annotated
 
@@ -22,7 +21,6 @@ from avahi_gpu.model import Peer
 from avahi_gpu.render.inventory import host_variables, make_inventory
 from avahi_gpu.render.launcher_lists import FORMATS
 from avahi_gpu.render.table import (
-    describe_event,
     describe_present,
     describe_strangers,
     peer_data,
@@ -32,7 +30,6 @@ from avahi_gpu.render.text import console, printable
 from avahi_gpu.result import Result
 
 EXPECT_TIMEOUT_S = 10.0  # a machine that is switched on and set up is seen within a second
-WATCH_AGAIN_S = 5.0  # a node whose power is cut stays listed for hours: --watch asks each that often
 MAX_EXPECT = 1000
 MAX_TIMEOUT_S = 86400.0
 READY = ("table", "json", "ansible", *FORMATS)
@@ -49,9 +46,15 @@ def command(
         typer.Option(metavar="S", help="Look for S seconds (with --expect 10, else 1.35); then exit 3."),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Print a line whenever a node comes or goes, until Ctrl-C.")
+        bool,
+        typer.Option("--watch", help="Go on looking: a live table, or a line for each event on a pipe."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The nodes of that cluster alone.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object; with --watch one for each event.")
+    ] = False,
     format: Annotated[
         str, typer.Option("--format", metavar="|".join(READY), help="How they are printed.")
     ] = "table",
@@ -72,12 +75,16 @@ def command(
             System(), os.environ
         )  # as every command does: a mistake in it is told, not passed over
         if watch:
-            asyncio.run(_watch())
-        peers, result = asyncio.run(_look(expect, timeout))
+            from avahi_gpu.cli.watching import Wish
+            from avahi_gpu.cli.watching import watch as follow
+
+            wish = Wish(cluster or "", expect, timeout)
+            finish(asyncio.run(follow(wish, as_json=as_json)), as_json=as_json, show=lambda _: None)
+        peers, result = asyncio.run(_look(expect, timeout, cluster))
         if format in FORMATS:
             from avahi_gpu.cli.listing import print_list
 
-            print_list(format, peers, settings.config.cluster, expect)
+            print_list(format, peers, cluster or settings.config.cluster, expect)
             finish(Result("peers", {}), as_json=False, show=lambda _: None)
         if format == "ansible":
             finish(result, as_json=False, show=lambda _: show_inventory(peers, host))
@@ -104,11 +111,11 @@ def _refuse_nonsense(
     if format in ("ansible", *FORMATS) and (as_json or watch):
         what = "an inventory" if format == "ansible" else f"--format {format}"
         raise Misuse(f"{what} goes with neither --json nor --watch", "leave out one of them")
-    if watch and (as_json or expect is not None or timeout is not None):
-        raise Misuse("--watch goes with no other option", "leave out --json, --expect and --timeout")
 
 
-async def _look(expect: int | None, timeout_s: float | None) -> tuple[list[Peer], Result]:
+async def _look(
+    expect: int | None, timeout_s: float | None, cluster: str | None
+) -> tuple[list[Peer], Result]:
     from avahi_gpu.avahi.bus import connect
     from avahi_gpu.host.net import read_interfaces
     from avahi_gpu.host.peers import SEEN_WITHIN_S, look_for_peers
@@ -117,7 +124,9 @@ async def _look(expect: int | None, timeout_s: float | None) -> tuple[list[Peer]
     async with connect() as avahi:
         interfaces = await asyncio.to_thread(read_interfaces)
         with _progress(expect, within_s) as tell:
-            peers = await look_for_peers(avahi, interfaces, expect=expect, within_s=within_s, tell=tell)
+            peers = await look_for_peers(
+                avahi, interfaces, expect=expect, within_s=within_s, tell=tell, cluster=cluster
+            )
     data = {"peers": [peer_data(p) for p in peers]}
     there = count_present(peers)
     if expect is None or there >= expect:
@@ -154,25 +163,3 @@ def _progress(expect: int | None, within_s: float) -> Iterator[Callable[[list[Pe
             )
 
         yield tell
-
-
-async def _watch() -> None:
-    """Print who comes and who goes, for ever."""
-    from avahi_gpu.avahi.bus import connect
-    from avahi_gpu.host.net import read_interfaces
-    from avahi_gpu.host.peers import PeerWatch
-
-    out = console()
-    async with connect() as avahi:
-        interfaces = await asyncio.to_thread(read_interfaces)
-        async with PeerWatch(avahi, interfaces, again_s=WATCH_AGAIN_S) as watch:
-            shown: dict[str, Peer] = {}
-            while True:
-                now = {p.name: p for p in watch.peers() if p.address is not None}
-                for name in dict.fromkeys([*now, *shown]):
-                    line = describe_event(shown.get(name), now.get(name))
-                    if line:
-                        out.print(f"{time.strftime('%H:%M:%S')}  {line}")
-                        sys.stdout.flush()
-                shown = now
-                await watch.change(MAX_TIMEOUT_S)

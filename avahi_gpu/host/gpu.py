@@ -12,6 +12,7 @@ import queue
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -155,6 +156,30 @@ def has_nvml() -> bool:
     except OSError:
         return False
     return True
+
+
+def read_free_memory() -> Iterator[tuple[int, ...]]:
+    """Yield the free MiB of each GPU, read anew each time; ends where NVML has nothing to tell.
+
+    NVML stays open meanwhile: without nvidia-persistenced every opening wakes all GPUs for seconds. Blocks
+    for as long as the driver does.
+    """
+    if not has_nvml():
+        return
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+        try:
+            count = min(int(pynvml.nvmlDeviceGetCount()), MAX_GPUS)
+            handles = [pynvml.nvmlDeviceGetHandleByIndex(number) for number in range(count)]
+            while handles:
+                yield tuple(int(pynvml.nvmlDeviceGetMemoryInfo(handle).free) >> 20 for handle in handles)
+        finally:
+            with contextlib.suppress(pynvml.NVMLError):
+                pynvml.nvmlShutdown()
+    except Exception:  # no GPU, or a broken library: then nobody knows
+        return
 
 
 def _ask_nvml() -> Answer:

@@ -42,14 +42,12 @@ class Sighting:
 class PeerWatch:
     """Browses for nodes and probes each; an async context manager. ``peers()`` tells the state at any time.
 
-    Who does not answer is asked again every second; who does, every ``again_s`` where that is given.
-    Entering it raises a BusError where Avahi is not there.
+    Who does not answer is asked again every second; who does, no more: ``host.watch`` goes on. With
+    ``cluster`` nodes of that one alone are told. Entering it raises a BusError where Avahi is not there.
     """
 
-    def __init__(
-        self, avahi: Avahi, interfaces: Sequence[Interface], *, again_s: float | None = None
-    ) -> None:
-        self._again_s = again_s
+    def __init__(self, avahi: Avahi, interfaces: Sequence[Interface], *, cluster: str | None = None) -> None:
+        self._cluster = cluster
         prefer = [i.index for i in lan_interfaces(interfaces)]
         self._interfaces = {i.index: i.name for i in interfaces}
         self._browser = Browser(avahi, NODE_SERVICE, prefer=prefer)
@@ -74,7 +72,8 @@ class PeerWatch:
 
     def peers(self) -> list[Peer]:
         """Return who is seen now; see ``make_peers``."""
-        return make_peers(self._sightings.values(), self._browser.unresolved, self._interfaces)
+        peers = make_peers(self._sightings.values(), self._browser.unresolved, self._interfaces)
+        return [p for p in peers if self._cluster is None or p.cluster == self._cluster]
 
     def count(self) -> int:
         """Return ``count_present`` of those that are probed."""
@@ -124,9 +123,9 @@ class PeerWatch:
             alive = await probe(address, service.port, PROBE_WITHIN_S)
             self._sightings[service.name] = Sighting(service, alive, probed=True)
             self._changed.set()
-            if alive and self._again_s is None:
+            if alive:
                 return
-            await asyncio.sleep(self._again_s if alive and self._again_s else PROBE_AGAIN_S)
+            await asyncio.sleep(PROBE_AGAIN_S)
 
 
 async def look_for_peers(
@@ -136,16 +135,17 @@ async def look_for_peers(
     expect: int | None = None,
     within_s: float = SEEN_WITHIN_S,
     tell: Callable[[list[Peer]], None] = lambda _: None,
+    cluster: str | None = None,
 ) -> list[Peer]:
     """Return the peers, this machine among them: once ``expect`` are there, or after ``within_s``.
 
     What was seen but is neither resolved nor probed by then has a moment more; whoever turns out to be dead
-    is not counted, and the wait goes on. ``tell`` is called with the
-    peers whenever they change. Raises a BusError.
+    is not counted, and the wait goes on. ``tell`` is called with the peers whenever they change.
+    ``cluster``: those of that one alone. Raises a BusError.
     """
     loop = asyncio.get_running_loop()
     end = loop.time() + within_s
-    async with PeerWatch(avahi, interfaces) as watch:
+    async with PeerWatch(avahi, interfaces, cluster=cluster) as watch:
         while True:
             while loop.time() < end and (expect is None or watch.count() < expect):
                 tell(watch.peers())

@@ -90,6 +90,7 @@ from avahi_gpu.model.view import (
     SurveyedNode,
     Trial,
 )
+from avahi_gpu.model.watched import Seat, Watched, WatchEvent, WatchKind
 from avahi_gpu.model.words import (
     AVAHI_SOCKET,
     BOOT_UNIT,
@@ -190,6 +191,7 @@ __all__ = [
     "PortTrial",
     "Purpose",
     "ResolvedMdns",
+    "Seat",
     "ServerWord",
     "Service",
     "ServiceFile",
@@ -210,6 +212,9 @@ __all__ = [
     "Versions",
     "Wall",
     "WallKind",
+    "WatchEvent",
+    "WatchKind",
+    "Watched",
     "WayBack",
     "ZoneRule",
     "is_private",

@@ -67,12 +67,12 @@ def show_peers(peers: Sequence[Peer], out: Console) -> None:
 def table_of(peers: Sequence[Peer]) -> list[list[str]]:
     """Return header and rows; columns in which nobody has anything to say are left out."""
     columns = {
-        "NODE": [_name(p) for p in peers],
+        "NODE": [describe_name(p) for p in peers],
         "ADDRESS": [p.address or "not resolved" for p in peers],
         "VIA": [printable(p.interface or "") for p in peers],
         "ALIVE": [_alive(p) for p in peers],
-        "GPUS": [_gpus(p) for p in peers],
-        "MEMORY": [_memory(p) for p in peers],
+        "GPUS": [describe_gpus(p) for p in peers],
+        "MEMORY": [describe_memory(p) for p in peers],
         "TORCH": [printable(p.versions.torch, 32) for p in peers],
         "CUDA": [printable(p.versions.cuda, 32) for p in peers],
         "CLUSTER": [printable(p.cluster, NAME_LIMIT) for p in peers],
@@ -114,9 +114,9 @@ def describe_event(before: Peer | None, now: Peer | None) -> str:
     peer = now or before
     if peer is None:
         return ""
-    where = f"{_name(peer)}  {peer.address}"
+    where = f"{describe_name(peer)}  {peer.address}"
     if now is None:
-        return f"left       {_name(peer)}"
+        return f"left       {describe_name(peer)}"
     if before is None:
         return f"joined     {where}"
     if before.address != now.address:
@@ -126,7 +126,8 @@ def describe_event(before: Peer | None, now: Peer | None) -> str:
     return f"answers    {where}" if now.alive and before.alive is False else ""
 
 
-def _name(peer: Peer) -> str:
+def describe_name(peer: Peer) -> str:
+    """Return a peer's name, with a word where it is this machine."""
     return printable(peer.name, NAME_LIMIT) + (" (this machine)" if peer.self else "")
 
 
@@ -134,7 +135,8 @@ def _alive(peer: Peer) -> str:
     return {True: "yes", False: "no answer", None: "unknown"}[peer.alive]
 
 
-def _gpus(peer: Peer) -> str:
+def describe_gpus(peer: Peer) -> str:
+    """Return ``2 × NVIDIA H100``, ``RTX 4090 (2), RTX 3090 (1)``, ``none`` or ''."""
     if not peer.gpus:
         return "none" if peer.address else ""
     if "(" in peer.gpu:  # several models, each with its count
@@ -142,11 +144,12 @@ def _gpus(peer: Peer) -> str:
     return f"{peer.gpus} × {printable(peer.gpu, NAME_LIMIT)}" if peer.gpu else str(peer.gpus)
 
 
-def _memory(peer: Peer) -> str:
+def describe_memory(peer: Peer) -> str:
     """Return ``2 × 24 GiB``, ``24 GiB + 12 GiB`` or ''."""
-    sizes = Counter(_gib(mib) for mib in peer.vram_mib if mib)
+    sizes = Counter(gib(mib) for mib in peer.vram_mib if mib)
     return " + ".join(f"{count} × {size}" if count > 1 else size for size, count in sizes.items())
 
 
-def _gib(mib: int) -> str:
+def gib(mib: int) -> str:
+    """Return MiB as people say it: ``24 GiB``, ``512 MiB``."""
     return f"{round(mib / GIB)} GiB" if mib >= GIB else f"{mib} MiB"
