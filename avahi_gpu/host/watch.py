@@ -6,27 +6,27 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain, repeat
 from types import TracebackType
 
 from avahi_gpu.avahi.browse import RETRY_S, SETTLE_S, Appeared, Browser, Left
 from avahi_gpu.avahi.bus import Avahi
 from avahi_gpu.errors import BusError
 from avahi_gpu.host.aside import aside
+from avahi_gpu.host.jobs import JobWatch
 from avahi_gpu.host.net import lan_interfaces, read_interfaces, route_source
 from avahi_gpu.host.news import News
 from avahi_gpu.host.peers import Sighting, make_peers
 from avahi_gpu.host.pulse import Beat, Pulse, Target
 from avahi_gpu.host.system import System
 from avahi_gpu.host.vram import FreeMemory
-from avahi_gpu.model import JOB_SERVICE, NODE_SERVICE, Interface, Peer, Seat, Service, Watched, WatchEvent
+from avahi_gpu.model import DOMAIN, NODE_SERVICE, Interface, Peer, Seat, Service, Watched, WatchEvent
 
 # Avahi tells nobody that a node has a new address: who is silent is looked up again, ever more seldom
 LOOK_AGAIN_S = (1.0, 2.0, 4.0, 8.0, 15.0)
 LOOKED_UP_AT_ONCE = 8
 NOTES_AT_MOST = 64  # of which nobody took notice yet
-
-SeatReader = Callable[[Service], "Seat | None"]
 
 
 class Watch:
@@ -35,19 +35,14 @@ class Watch:
     Entering it raises a BusError where Avahi is not there; later it may come and go.
     """
 
-    def __init__(
-        self, avahi: Avahi, interfaces: Sequence[Interface], read_seat: SeatReader = lambda _: None
-    ) -> None:
-        """``read_seat``: from a record of a job to the place of its host in it."""
+    def __init__(self, avahi: Avahi, interfaces: Sequence[Interface]) -> None:
         self._avahi = avahi
         self._interfaces = tuple(interfaces)
-        self._read_seat = read_seat
         prefer = [i.index for i in lan_interfaces(interfaces)]
         self._browser = Browser(avahi, NODE_SERVICE, prefer=prefer)
-        self._jobs = Browser(avahi, JOB_SERVICE, prefer=prefer)
+        self._jobs = JobWatch(avahi, interfaces, tell=self.wake)
         self._services: dict[str, Service] = {}
         self._adrift: set[str] = set()  # Avahi lost them with our own network: not a word that they have left
-        self._seats: dict[str, tuple[str, Seat]] = {}  # instance of a job's record -> host, seat
         self._pulse = Pulse(self.wake)
         self._memory = FreeMemory()
         self._notes: list[WatchEvent] = []
@@ -64,7 +59,7 @@ class Watch:
             await stack.enter_async_context(self._pulse)
             stack.enter_context(self._memory)
             stack.push_async_callback(self._end_tasks)
-            for work in (self._follow_nodes, self._follow_jobs, self._follow_network, self._follow_avahi):
+            for work in (self._follow_nodes, self._follow_network, self._follow_avahi):
                 self._tasks.append(asyncio.get_running_loop().create_task(work()))
             self._stack = stack.pop_all()
         return self
@@ -126,7 +121,7 @@ class Watch:
     def _watched(self, peer: Peer, now: float, seats: dict[str, list[Seat]]) -> Watched:
         service = self._services.get(peer.name)
         speed = next((i.speed_mbit for i in self._interfaces if i.name == peer.interface), None)
-        own = tuple(seats.get(peer.host.lower(), ()))
+        own = tuple(seats.get(bare_host(peer.host), ()))
         if peer.self:
             return Watched(peer, None, 0.0, speed, self._memory.free_mib, own)
         beat = self._beat(service) if service is not None else None
@@ -137,8 +132,10 @@ class Watch:
 
     def _seats_by_host(self) -> dict[str, list[Seat]]:
         found: dict[str, list[Seat]] = {}
-        for host, seat in self._seats.values():
-            found.setdefault(host, []).append(seat)
+        for node in self._jobs.nodes():
+            part = node.part
+            seat = Seat(node.job, part.rank, part.size) if part.running else Seat(node.job)
+            found.setdefault(bare_host(node.host), []).append(seat)
         return {host: sorted(seats, key=lambda s: s.job) for host, seats in found.items()}
 
     def _note(self, kind: str, lines: Iterable[str]) -> None:
@@ -159,7 +156,7 @@ class Watch:
 
     async def _look_up(self, name: str) -> None:
         """Ask Avahi where a silent node is now, until it answers."""
-        for wait_s in (*LOOK_AGAIN_S, *iter(lambda: LOOK_AGAIN_S[-1], None)):
+        for wait_s in chain(LOOK_AGAIN_S, repeat(LOOK_AGAIN_S[-1])):
             async with self._lookup_turns:
                 with contextlib.suppress(BusError):
                     await self._browser.resolve(name)
@@ -178,16 +175,6 @@ class Watch:
                     self._adrift.add(event.name)
                 elif event.name not in self._browser.services:
                     self._services.pop(event.name, None)
-            self.wake()
-
-    async def _follow_jobs(self) -> None:
-        async for event in self._jobs:
-            if isinstance(event, Appeared):
-                seat = self._read_seat(event.service)
-                if seat is not None:
-                    self._seats[event.service.name] = (host_name(event.service), seat)
-            elif isinstance(event, Left):
-                self._seats.pop(event.name, None)
             self.wake()
 
     async def _follow_avahi(self) -> None:
@@ -214,7 +201,6 @@ class Watch:
                     continue
                 prefer = [i.index for i in lan_interfaces(self._interfaces)]
                 self._browser.prefer(prefer)
-                self._jobs.prefer(prefer)
                 self._note("network", lines)
                 self._tasks.append(asyncio.get_running_loop().create_task(self._settle()))
                 self._tasks = [t for t in self._tasks if not t.done()]
@@ -245,9 +231,9 @@ def may_be_asked(address: str) -> bool:
     return not (ip.is_multicast or ip.is_unspecified or ip.is_loopback or str(ip) == "255.255.255.255")
 
 
-def host_name(service: Service) -> str:
-    """Return the host of a service as peers name it, in small letters."""
-    return service.host.rstrip(".").lower()
+def bare_host(host: str) -> str:
+    """Return ``gpu-node-2`` of ``gpu-node-2.local``, in small letters."""
+    return host.rstrip(".").removesuffix(f".{DOMAIN}").lower()
 
 
 def is_cut_off(service: Service) -> bool:
