@@ -32,6 +32,7 @@ GATHER_S = 0.1  # what happens together is told together, and a flood costs no m
 GONE_S = 60.0  # who has left stays in the table for a minute
 GONE_AT_MOST = 50
 LINES_KEPT = 50
+LOOK_S = 1.5  # until then answers to the first two questions come in
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,7 @@ class Table:
         self._lines: deque[str] = deque(maxlen=LINES_KEPT)
         self._gone: dict[str, tuple[Watched, float]] = {}
         self._quit = False
+        self._began = time.monotonic()
         self.terminal: Terminal | None = None
 
     def press(self, key: str) -> None:
@@ -178,6 +180,7 @@ class Table:
             order=self._order,
             first=self._first,
             keys=self.terminal.has_keys,
+            looking=now - self._began < LOOK_S,
         )
 
         def paint(width: int, height: int) -> Sequence[Text]:

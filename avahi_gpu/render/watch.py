@@ -29,7 +29,9 @@ LEAST_ROWS = 3  # nodes are shown before anything else where the terminal is low
 NOW_S = 3.0  # who was heard within that is "now": it is asked once a second, and thrice before it is dead
 
 # what goes first where the terminal is narrow; NODE and STATE stay
-DROPPED = ("SPEED", "SEEN", "CLUSTER", "VIA", "VRAM", "FREE", "GPUS", "ADDRESS", "RTT", "JOB")
+OWN, SHORT_OWN = " (this machine)", " *"
+DROPPED = ("SPEED", "SEEN", OWN, "CLUSTER", "VIA", "VRAM", "FREE", "GPUS", "ADDRESS", "RTT", "JOB")
+STATE_WIDTH = 9  # columns stand still when somebody falls silent
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Scene:
     order: Order = Order()
     first: int = 0  # the row that stands at the top
     keys: bool = True  # whether keys are read
+    looking: bool = False  # it has only begun: that nobody is there means nothing
 
 
 def _memory_of(node: Watched) -> int:
@@ -114,25 +117,25 @@ def _headline(scene: Scene) -> str:
     count = len(scene.nodes)
     words = [f"{count} node{'' if count == 1 else 's'}", f"{alive} alive"]
     silent = sum(node.peer.alive is False for node in scene.nodes)
-    return ", ".join(
-        [*words, *([f"{silent} silent"] if silent else []), *([scene.head] if scene.head else [])]
-    )
+    more = [f"{silent} silent"] if silent else []
+    return ", ".join([*words, *more, *([scene.head] if scene.head else [])])
 
 
 def _footer(scene: Scene) -> Text:
     if not scene.keys:
         return Text("Ctrl-C ends", style="reverse")
-    text = Text(" sort: ", style="reverse")
+    text = Text(" [q]uit  sort by ", style="reverse")
     for key, (word, _) in SORTS.items():
         chosen = key == scene.order.key
         mark = ("▴" if scene.order.reverse else "▾") if chosen else ""
         text.append(f"{word}{mark}", style="bold underline" if chosen else "")
         text.append(" ")
-    text.append("  [q]uit ")
     return text
 
 
 def _table(rows: Sequence[tuple[Watched, float, bool]], scene: Scene, width: int, room: int) -> list[Text]:
+    if not rows and scene.looking:
+        return [Text("looking for nodes …")]
     if not rows:
         return [Text(NOBODY), Text(NOBODY_HINT)][: max(1, room)]
     columns = _fit(_columns(rows), width)
@@ -169,7 +172,7 @@ def _columns(rows: Sequence[tuple[Watched, float, bool]]) -> list[tuple[str, lis
     told = any(node.free_mib is not None for node in nodes)
     columns = {
         "NODE": [describe_name(p) for p in peers],
-        "STATE": [_state(node, gone) for node, _, gone in rows],
+        "STATE": [_state(node, gone).ljust(STATE_WIDTH) for node, _, gone in rows],
         "RTT": [_milliseconds(node.rtt_s) for node in nodes],
         "ADDRESS": [p.address or "not resolved" for p in peers],
         "VIA": [printable(p.interface or "", 16) for p in peers],
@@ -192,6 +195,8 @@ def _clusters(peers: Sequence[Peer]) -> list[str]:
 def _fit(columns: list[tuple[str, list[str]]], width: int) -> list[tuple[str, list[str]]]:
     """Return the columns that fit, without the least important ones."""
     for title in ("", *DROPPED):
+        if title == OWN:
+            columns = [(t, [c.replace(OWN, SHORT_OWN) for c in cells]) for t, cells in columns]
         columns = [column for column in columns if column[0] != title]
         wide = sum(max(map(cell_len, [t, *cells])) for t, cells in columns) + len(GAP) * (len(columns) - 1)
         if wide <= width:

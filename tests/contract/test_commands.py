@@ -81,6 +81,25 @@ JOB = {
     "absent": [{"name": str, "alive": (True, False, None)}],
     "notes": [str],
 }
+WATCHED = {
+    **PEER,
+    "rtt_ms": (float, None),
+    "silent_s": (float, None),
+    "speed_mbit": (int, None),
+    "vram_free_mib": ([int], None),
+    "jobs": [{"job": str, "rank": (int, None), "size": (int, None)}],
+}
+EVENT = {
+    "version": 1,
+    "command": "peers",
+    "event": (
+        *("joined", "left", "moved", "dead", "alive", "job"),  # of a node
+        *("avahi", "network", "complete", "incomplete", "more"),
+    ),
+    "at": str,
+    "says": str,
+    "node": (WATCHED, None),
+}
 CHANGE = (
     {"kind": "file", "path": str, "diff": str},
     {"kind": ("package", "command", "daemon"), "argv": [str], "diff": str},
@@ -281,6 +300,17 @@ def test_peers_of_a_node(lab: Cluster) -> None:
     (peer,) = told["data"]["peers"]
     assert (peer["name"], peer["self"], peer["address"]) == ("gpu-node-1", True, lab[0].address)
     assert re.fullmatch(r"[0-9a-f]{12}", peer["id"])
+
+
+def test_a_watch_tells_an_object_for_each_event_and_ends_with_the_usual_one(lab: Cluster) -> None:
+    done = run(lab[0], "peers", "--watch", "--json", "--expect", "1", "--timeout", "1.5")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    *events, end = map(json.loads, done.stdout.splitlines())
+    assert [mismatch(event, EVENT) for event in events] == ["", ""]
+    assert [event["event"] for event in events] == ["joined", "complete"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", events[0]["at"])
+    assert mismatch(end, envelope_of("peers", {})) == "" and end["exit_code"] == 0
 
 
 def test_peers_without_avahi_is_an_error_with_a_code(lab: Cluster) -> None:

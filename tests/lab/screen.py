@@ -13,6 +13,7 @@ import termios
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from tests.lab.host import Host
 
@@ -29,7 +30,7 @@ class Screen:
         self._text = ""
         self._grid: dict[tuple[int, int], str] = {}
         self._kept: dict[tuple[int, int], str] = {}
-        self._at = (0, 0)
+        self._at = self._kept_at = (0, 0)
 
     def feed(self, text: str) -> None:
         """Take what a program wrote."""
@@ -65,7 +66,8 @@ class Screen:
         elif character == "\r":
             column = 0
         elif character.isprintable():
-            assert column < self.columns, f"a line is wider than the screen: {self.lines[row]!r}"
+            fits = column < self.columns or not self.other
+            assert fits, f"a line is wider than the screen: {self.lines[row]!r}"
             self._grid[row, column] = character
             column += 1
         self._at = (row, column)
@@ -87,7 +89,10 @@ class Screen:
             }
         elif (numbers, letter) in (("?1049", "h"), ("?1049", "l")):
             self.other = letter == "h"
-            self._grid, self._kept = ({}, self._grid) if self.other else (self._kept, {})
+            if self.other:
+                self._grid, self._kept, self._kept_at = {}, self._grid, self._at
+            else:
+                self._grid, self._kept, self._at = self._kept, {}, self._kept_at
         elif numbers == "?25":
             self.cursor_shown = letter == "h"
 
@@ -166,9 +171,8 @@ class Session:
         while seen:
             pid = seen.pop()
             with suppress(OSError):
-                text = open(f"/proc/{pid}/task/{pid}/children").read()
-                seen += map(int, text.split())
-                if b"avahi-gpu" in open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0")[1]:
+                seen += map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+                if b"avahi-gpu" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1]:
                     found.append(pid)
         return found
 

@@ -24,7 +24,7 @@ from avahi_gpu.cli.program import app
         (["--timeout", "0"], "--timeout 0"),
         (["--timeout", "nan"], "--timeout nan"),
         (["--timeout", "inf"], "--timeout inf"),
-        (["--watch", "--expect", "2"], "--watch"),
+        (["--watch", "--expect", "0"], "--expect 0"),
     ],
 )
 def test_nonsense_is_refused_in_two_sentences(options: list[str], says: str) -> None:
@@ -38,7 +38,7 @@ def test_nonsense_is_refused_in_two_sentences(options: list[str], says: str) -> 
 
 
 def test_under_json_a_refusal_is_an_object_too() -> None:
-    done = CliRunner().invoke(app, ["peers", "--json", "--watch"])
+    done = CliRunner().invoke(app, ["peers", "--json", "--watch", "--timeout", "0"])
 
     assert done.exit_code == 2
     told = json.loads(done.stdout)
