@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench import agreement, cost, discovery, doctor, newcomer, outage, recovery, start
+from bench import agreement, cost, discovery, doctor, names, newcomer, outage, recovery, start
 from bench.measure import Chapter
 from bench.results import Results
 from bench.table import SUMMARY, fill, mark_down, show, summary
@@ -43,6 +43,7 @@ class Plan:
     doctored: tuple[int, ...] = (1, 4, 10)
     doctor_faults: int = 3
     newcomer: int = 3
+    names: int = 5
     windows: int = 5
     window_s: float = 6.0
 
@@ -62,6 +63,7 @@ QUICK = Plan(
     doctored=(1, 4),
     doctor_faults=1,
     newcomer=1,
+    names=1,
     windows=2,
     window_s=5.0,
 )
@@ -74,6 +76,7 @@ THOROUGH = Plan(
     doctor=20,
     doctor_faults=5,
     newcomer=5,
+    names=10,
     c10d=5,
     c10d_outage=5,
     window_s=12.0,
@@ -90,6 +93,7 @@ PARTS: dict[str, Callable[[Plan, Tell], Iterator[Chapter]]] = {
     "doctor": lambda plan, tell: doctor.measure(plan.doctored, plan.doctor, plan.doctor_faults, tell),
     "newcomer": lambda plan, tell: newcomer.measure(plan.newcomer, tell),
     "discovery": lambda plan, tell: discovery.measure(plan.discovered, plan.discovery, tell),
+    "names": lambda plan, tell: names.measure(plan.names, tell),
 }
 
 # as the page has them
@@ -103,6 +107,7 @@ SUMMARY_ORDER = (
     "cost",
     "doctor",
     "discovery",
+    "names",
 )
 
 
