@@ -1,4 +1,4 @@
-"""How long a name takes by /etc/hosts, by a name server and by mDNS, and what a new address or a dead server costs."""
+"""A name by /etc/hosts, by a name server and by mDNS: how long it takes, after a change and with a dead server."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from avahi_gpu.model import HANDLE, LAN_GROUPS, MDNS_PORT, Change, Facts, Firewa
 
 BY_HAND = "avahi-gpu setup --firewall opens it for the LAN alone, and lastingly"
 HINT_MDNS = "let UDP port 5353 to and from 224.0.0.251 (ff02::fb over IPv6) pass"
-HINT_TCP = "let the TCP ports of jobs from and to the LAN's subnet pass: docs/explanation/security.md"
+HINT_TCP = "let the TCP ports of jobs from and to the LAN's subnet pass: docs/reference/ports.md"
 # what ufw and firewalld rewrite when they are told of a rule
 UFW_FILES = ("/etc/ufw/user.rules", "/etc/ufw/user6.rules")
 ZONE_FILES = ("/etc/firewalld/zones/{}.xml", "/etc/firewalld/zones/{}.xml.old")

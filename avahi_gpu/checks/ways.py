@@ -46,7 +46,7 @@ def job_ports_open(view: ClusterView) -> Outcome:
         f"{_pairs(partly)}: some ports are shut",
         cut(f"{_way(p)}: {_shut_ports(p)}" for p in partly),
         hint=f"open TCP {PORTS_OF_JOBS} between the nodes in the firewall of "
-        f"{join(dict.fromkeys(p.target for p in partly))}: docs/explanation/security.md has the rules",
+        f"{join(dict.fromkeys(p.target for p in partly))}: docs/reference/ports.md has the rules",
     )
 
 

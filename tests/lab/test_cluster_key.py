@@ -83,7 +83,7 @@ def test_named_peers_prove_the_key_and_who_lacks_it_is_told(make_cluster: Callab
 def test_the_firewall_rule_of_the_documentation_lets_nodes_in_and_nobody_else(
     make_cluster: Callable[..., Cluster],
 ) -> None:
-    page = (REPOSITORY / "docs" / "explanation" / "security.md").read_text()
+    page = (REPOSITORY / "docs" / "reference" / "ports.md").read_text()
     (rule,) = re.findall(r"```nft\n(.*?)```", page, re.DOTALL)
     lab = make_cluster(3)
     stranger, *nodes = lab.hosts
