@@ -1,4 +1,4 @@
-"""A name by /etc/hosts, by a name server and by mDNS: how long it takes, after a change and with a dead server."""
+"""A name by /etc/hosts, by a name server and by mDNS: how long, after a change, and with a dead server."""
 
 from __future__ import annotations
 

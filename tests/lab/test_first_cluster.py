@@ -48,11 +48,11 @@ def test_the_tutorial_leads_from_bare_machines_to_training_and_back() -> None:
 def test_the_jobs_of_the_tutorial_and_of_the_page_of_torchrun() -> None:
     with cluster(2) as lab:
         done = follow_page("docs/how-to/torchrun.md", lab.hosts, files={"hello.py": HELLO}, within_s=200.0)
-        assert all(output.count("the sum is 3\n") == 1 for output in done[0].outputs)
+        assert [o.count("the sum is 3") for o in done[0].outputs] == [1, 1], done[0].outputs
 
         looks = [d.outputs for d in follow_page(PAGE, lab.hosts, within_s=200.0)]
         hello, train, again = looks[3:6]
-        assert all(output.count("the sum is 3\n") == 1 for output in hello)
+        assert [o.count("the sum is 3") for o in hello] == [1, 1], hello
         assert "rank 0 goes on after step 20\nstep 21 loss" in again[0]
         first, last = (float(x) for x in re.findall(r"step (?:1|40) loss (.*)", train[0] + again[0]))
         assert last < first / 2
