@@ -13,7 +13,8 @@ from pathlib import Path
 from avahi_gpu.errors import ExitCode, Interrupted
 from avahi_gpu.result import failed
 
-NO_JSON = ("launch", "explain")  # all words behind launch's script are the script's own
+NO_JSON = ("launch", "explain", "completion")  # all words behind launch's script are the script's own
+COMPLETE = "_complete"  # what the scripts in completion/ ask
 NO_THREAD = "can't start new thread"  # threading.py
 LIMITS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # threads, processes, memory, open files
 
@@ -36,6 +37,10 @@ def main() -> None:
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - for the rest of our life
         # in a locale or with a PYTHONIOENCODING that cannot write “…” it is written as an escape
         getattr(sys, name).reconfigure(errors="backslashreplace")
+    if sys.argv[1:2] == [COMPLETE]:
+        from avahi_gpu.cli.complete import main as complete  # knows the words without loading the commands
+
+        complete(sys.argv[2:])
     try:
         from avahi_gpu.cli.program import run  # takes a fifth of a second, or more on a busy machine
 

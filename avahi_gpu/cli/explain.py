@@ -12,12 +12,9 @@ from rich.markdown import Markdown
 
 from avahi_gpu.checks.registry import Check, all_checks, find_check
 from avahi_gpu.cli.outcome import guarded
+from avahi_gpu.cli.shipped import folder_of
 from avahi_gpu.errors import AvahiGpuError, Misuse
 from avahi_gpu.render.text import console
-
-_PACKAGE = Path(__file__).resolve().parent.parent
-# in the wheel, and beside the package in an editable checkout
-_PAGES = (_PACKAGE / "_shipped" / "findings", _PACKAGE.parent / "docs" / "findings")
 
 
 def command(
@@ -45,8 +42,8 @@ def chosen(name: str) -> Check:
 
 def page_path(check: Check) -> Path:
     """Return where the page of ``check`` lies. Raises AvahiGpuError where the installation lacks it."""
-    for folder in _PAGES:
-        page = folder / f"{check.id}.md"
-        if page.is_file():
-            return page
+    folder = folder_of("findings")
+    page = folder / f"{check.id}.md" if folder is not None else None
+    if page is not None and page.is_file():
+        return page
     raise AvahiGpuError(f"the page of {check.id} is not installed", "install avahi-gpu again")

@@ -19,10 +19,11 @@ from avahi_gpu.files.settings import VARIABLES
 from avahi_gpu.render.manual import Setting
 from avahi_gpu.render.reference import make_reference
 from avahi_gpu.render.roff import make_page, make_settings_page
+from avahi_gpu.render.words import make_words
 
-USAGE = (
-    "usage: python -m avahi_gpu.cli.manuals MAN [REFERENCE]: MAN/man1/…, MAN/man5/…, and a page of Markdown\n"
-)
+USAGE = "usage: python -m avahi_gpu.cli.manuals FOLDER, or --all in a checkout\n"
+WORDS = Path(__file__).with_name("words.py")
+CHECKOUT = WORDS.parents[2]
 
 
 def man_pages() -> dict[str, str]:
@@ -38,6 +39,12 @@ def reference() -> str:
     """Return the page of the command line among the documents, in Markdown."""
     program, *commands = read_program(typer.main.get_command(app))
     return make_reference(program, commands)
+
+
+def words() -> str:
+    """Return the module ``cli/words.py``, which the completion reads."""
+    program, *commands = read_program(typer.main.get_command(app))
+    return make_words(program, commands)
 
 
 def read_settings() -> list[Setting]:
@@ -61,9 +68,12 @@ def write(folder: Path, texts: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (2, 3):
+    if len(sys.argv) != 2:
         sys.stderr.write(USAGE)
         sys.exit(2)
-    write(Path(sys.argv[1]), man_pages())
-    if len(sys.argv) == 3:
-        Path(sys.argv[2]).write_text(reference(), encoding="utf-8")
+    if sys.argv[1] == "--all":
+        write(CHECKOUT / "man", man_pages())
+        (CHECKOUT / "docs/reference/command-line.md").write_text(reference(), encoding="utf-8")
+        WORDS.write_text(words(), encoding="utf-8")
+    else:
+        write(Path(sys.argv[1]), man_pages())

@@ -12,7 +12,7 @@ from avahi_gpu.render.manual import Manual, Page, Parameter
 
 _DEFAULT = re.compile(r"\s*\[default: (.*?)\]\s*$", re.DOTALL)
 # what a value is, where its name says so
-OFFERED = {"PATH": "files", "FILE": "files", "DIR": "folders", "HOST": "nodes"}
+OFFERED = {"PATH": "@files", "FILE": "@files", "DIR": "@folders", "HOST": "@nodes"}
 HELP = Parameter(("-h", "--help"), "", "Show this help and exit.")
 
 

@@ -48,8 +48,8 @@ class Page:
 class Parameter:
     """An option, or an argument (``names`` empty).
 
-    ``metavar`` '': it takes no value. ``offers``: ``nodes``, ``node-list``, ``findings``, ``interfaces``,
-    ``jobs``, ``files``, ``folders``, words parted by blanks, or '' for nothing.
+    ``metavar`` '': it takes no value. ``offers``: what the shell may complete its value to, words parted by
+    blanks; those of ``cli.wishes.KINDS`` (``@nodes``) stand for what is looked up; '' for nothing.
     """
 
     names: tuple[str, ...]

@@ -22,10 +22,10 @@ PAGE = Page(
         "Output": ("--verbose", "--format", "--json", "--report", "--fail-on"),
     },
     offers={
-        "NAME": "nodes",
-        "--only": "findings",
-        "--ignore": "findings",
-        "--peers": "node-list",
+        "NAME": "@nodes",
+        "--only": "@findings names network host gpu service cluster",
+        "--ignore": "@findings names network host gpu service cluster",
+        "--peers": "@node-list",
     },
     exits={
         "0": "no error was found; with `--fail-on warn` no warning either",

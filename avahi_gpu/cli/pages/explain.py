@@ -12,7 +12,7 @@ PAGE = Page(
         Example("avahi-gpu explain mdns-before-dns", "by its name"),
         Example("avahi-gpu doctor --list", "all of them"),
     ),
-    offers={"ID": "findings"},
+    offers={"ID": "@findings"},
     exits={"0": EXITS["0"], "1": "the page is not installed", "2": "there is no such finding"},
     see=("avahi-gpu-doctor(1)",),
 )

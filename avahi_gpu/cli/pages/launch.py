@@ -29,12 +29,12 @@ PAGE = Page(
         "Before it runs": ("--allow-skew", "--dry-run"),
     },
     offers={
-        "--master": "nodes",
-        "--peers": "node-list",
-        "--interface": "interfaces",
-        "--job": "jobs",
+        "--master": "@nodes",
+        "--peers": "@node-list",
+        "--interface": "@interfaces",
+        "--job": "@jobs",
         "--nproc-per-node": "auto gpu cpu",
-        "[-- TORCHRUN OPTIONS] SCRIPT [ARG]...": "files",
+        "[-- TORCHRUN OPTIONS] SCRIPT [ARG]...": "@files",
     },
     exits={
         "0": "the script has ended well",

@@ -18,7 +18,7 @@ PAGE = Page(
         "Output": ("--format", "--json"),
         "For Ansible": ("--list", "--host"),
     },
-    offers={"--host": "nodes"},
+    offers={"--host": "@nodes"},
     exits={code: EXITS[code] for code in ("0", "1", "2", "3", "130")}
     | {"1": "avahi-daemon or the D-Bus system bus is not there"},
     see=("avahi-gpu-doctor(1)", "avahi-gpu-launch(1)", "avahi-browse(1)"),

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from avahi_gpu.cli.manuals import man_pages, reference, write
+from avahi_gpu.cli.manuals import man_pages, reference, words, write
 from avahi_gpu.cli.pages import settings
 from avahi_gpu.cli.pages.program import EXITS, FILES, VARIABLES
 from avahi_gpu.cli.program import COMMANDS, HIDDEN, app
 from avahi_gpu.cli.tree import read_program
+from avahi_gpu.cli.wishes import KINDS
 from avahi_gpu.errors import ExitCode
 from avahi_gpu.files.config import NAMES
 from avahi_gpu.files.settings import VARIABLES as OF_SETTINGS
@@ -22,7 +23,6 @@ from avahi_gpu.render.manual import Manual
 
 ROOT = Path(__file__).resolve().parents[3]
 AGAIN = "run scripts/manuals and commit what it writes"
-KINDS = {"nodes", "node-list", "findings", "interfaces", "jobs", "files", "folders"}
 SHOWN = [name for name in COMMANDS if name not in HIDDEN]
 
 
@@ -41,6 +41,7 @@ def test_the_committed_pages_are_those_of_the_program(pages: dict[str, str]) -> 
 
     assert sorted(there) == sorted(pages), AGAIN
     assert [name for name in pages if pages[name] != there[name]] == [], AGAIN
+    assert (ROOT / "avahi_gpu/cli/words.py").read_text() == words(), AGAIN
     assert (ROOT / "docs/reference/command-line.md").read_text() == reference(), AGAIN
 
 
@@ -93,8 +94,7 @@ def test_what_a_page_speaks_of_is_there(command: str, manuals: dict[str, Manual]
         assert not text.endswith("."), text
     for parameter in manual.parameters:
         assert parameter.help, parameter
-        offers = parameter.offers.split()
-        assert len(offers) != 1 or offers[0] in KINDS, parameter
+        assert {word for word in parameter.offers.split() if word.startswith("@")} <= set(KINDS), parameter
 
 
 @pytest.mark.parametrize("command", SHOWN)

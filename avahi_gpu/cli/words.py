@@ -1,0 +1,156 @@
+"""The words of the command line, for the completion. Made by scripts/manuals: do not edit."""
+# ruff: noqa: E501
+# fmt: off
+
+from __future__ import annotations
+
+from avahi_gpu.cli.wishes import Table
+
+SUMMARIES: dict[str, str] = {
+    "setup": "make this machine a node",
+    "undo": "take back what setup and doctor --fix changed",
+    "doctor": "find out what keeps machines apart, and mend it",
+    "explain": "show the page of one finding of the doctor",
+    "peers": "list the nodes on the LAN",
+    "key": "make the key of a cluster, or compare it",
+    "launch": "train on this node and all others that run the same line",
+    "completion": "print what lets a shell complete words",
+}
+TABLE: Table = {
+    "": (
+        {
+            "--version": (None, "Show the version and exit.", False),
+            "-h": (None, "Show this help and exit.", False),
+            "--help": (None, "Show this help and exit.", False),
+        },
+        (),
+        False,
+    ),
+    "setup": (
+        {
+            "--check": (None, "Only tell what would change; exit 5 if anything.", False),
+            "--diff": (None, "Show the diffs of files.", False),
+            "-y": (None, "Do not ask.", False),
+            "--yes": (None, "Do not ask.", False),
+            "--only": ("names network host service", "This area only: names, network, host or service; repeatable.", True),
+            "--cluster": ("", "Cluster that this node belongs to.", False),
+            "--python": ("@files", "The Python whose torch this node trains with.", False),
+            "--firewall": (None, "Open the firewall for the LAN, and for it alone.", False),
+            "--mdns-allow": (None, "Where a DNS server claims the domain local, let glibc ask mDNS first.", False),
+            "--resolved": (None, "Switch mDNS in systemd-resolved off.", False),
+            "--root": ("@folders", "Set up an image, the root file system under DIR.", False),
+            "--show-config": (None, "Only show the settings that count, and where each comes from.", False),
+            "--config-folder": ("@folders", "With --check: as if /etc/avahi-gpu held what DIR holds.", False),
+            "--program": ("@files", "With --check: as if avahi-gpu were installed as PATH.", False),
+            "--json": (None, "Print one JSON object.", False),
+            "-h": (None, "Show this help and exit.", False),
+            "--help": (None, "Show this help and exit.", False),
+        },
+        (),
+        False,
+    ),
+    "undo": (
+        {
+            "--last": (None, "Only what the last setup or doctor --fix changed.", False),
+            "--check": (None, "Only tell what would be taken back; exit 5 if anything.", False),
+            "-y": (None, "Do not ask.", False),
+            "--yes": (None, "Do not ask.", False),
+            "--root": ("@folders", "Undo what setup --root changed in that image.", False),
+            "--json": (None, "Print one JSON object.", False),
+            "-h": (None, "Show this help and exit.", False),
+            "--help": (None, "Show this help and exit.", False),
+        },
+        (),
+        False,
+    ),
+    "doctor": (
+        {
+            "--fix": (None, "Mend what can be mended; avahi-gpu undo --last takes it back.", False),
+            "-y": (None, "Do not ask.", False),
+            "--yes": (None, "Do not ask.", False),
+            "--only": ("@findings names network host gpu service cluster", "This check or area only; repeatable.", True),
+            "--ignore": ("@findings names network host gpu service cluster", "Not this check or area; repeatable.", True),
+            "--fail-on": ("warn error", "What makes the exit code 1.", False),
+            "--format": ("text json nagios", "How to print it.", False),
+            "--json": (None, "Print one JSON object, as --format json.", False),
+            "--report": ("@files", "Also write a report to send to others, without names of people.", False),
+            "--python": ("@files", "The Python whose torch this node trains with.", False),
+            "-v": (None, "Also tell what is fine, one line a question.", False),
+            "--verbose": (None, "Also tell what is fine, one line a question.", False),
+            "--list": (None, "List the checks and exit.", False),
+            "--cluster": (None, "Ask all nodes, each of which runs doctor --serve meanwhile.", False),
+            "--serve": ("", "Answer doctor --cluster of the other nodes for so long.", False),
+            "--peers": ("@node-list", "With --cluster or --serve: addresses of other nodes, where multicast is blocked.", False),
+            "--wait": ("", "--cluster: how long to wait for the others.", False),
+            "--ssh": (None, "--cluster: start doctor --serve on the others by ssh.", False),
+            "--picture": ("@files", "--cluster: also draw it, as SVG.", False),
+            "-h": (None, "Show this help and exit.", False),
+            "--help": (None, "Show this help and exit.", False),
+        },
+        ("@nodes",),
+        True,
+    ),
+    "explain": (
+        {
+            "-h": (None, "Show this help and exit.", False),
+            "--help": (None, "Show this help and exit.", False),
+        },
+        ("@findings",),
+        False,
+    ),
+    "peers": (
+        {
+            "--expect": ("", "Wait until N nodes of this cluster are there, this one included.", False),
+            "--timeout": ("", "Look for S seconds (with --expect 10, else 1.35); then exit 3.", False),
+            "--watch": (None, "Print a line whenever a node comes or goes, until Ctrl-C.", False),
+            "--json": (None, "Print one JSON object.", False),
+            "--format": ("table json ansible deepspeed mpi accelerate env ssh hosts", "How they are printed.", False),
+            "--list": (None, "--format ansible: the whole inventory, as without it.", False),
+            "--host": ("@nodes", "--format ansible: the variables of one host.", False),
+            "-h": (None, "Show this help and exit.", False),
+            "--help": (None, "Show this help and exit.", False),
+        },
+        (),
+        False,
+    ),
+    "key": (
+        {
+            "--file": ("@files", "Where the key lies.", False),
+            "--force": (None, "new: put it in the place of the old one.", False),
+            "--json": (None, "Print one JSON object.", False),
+            "-h": (None, "Show this help and exit.", False),
+            "--help": (None, "Show this help and exit.", False),
+        },
+        ("new check",),
+        False,
+    ),
+    "launch": (
+        {
+            "--nnodes": ("", "How many nodes make up the job.", False),
+            "--job": ("@jobs", "The job's name, the same on all nodes.", False),
+            "--nproc-per-node": ("auto gpu cpu", "Processes on this node; auto: one a GPU, one without any.", False),
+            "--master": ("@nodes", "The host that leads, where rank 0 runs.", False),
+            "--peers": ("@node-list", "Addresses of other nodes, where multicast is blocked.", False),
+            "--lost-after": ("", "Silence that means a node is lost; at least 2.", False),
+            "--join-timeout": ("", "How long to wait for enough nodes.", False),
+            "--last-call": ("", "How long MIN nodes wait for more, up to MAX.", False),
+            "--cluster": ("", "Whose nodes take part.", False),
+            "--interface": ("@interfaces", "The network to run on.", False),
+            "--key-file": ("@files", "The cluster key.", False),
+            "--allow-skew": (None, "Let nodes with other versions of torch, NCCL, CUDA or Python in.", False),
+            "--dry-run": (None, "Show the environment and the torchrun command, run nothing.", False),
+            "-h": (None, "Show this help and exit.", False),
+            "--help": (None, "Show this help and exit.", False),
+        },
+        ("@files",),
+        True,
+    ),
+    "completion": (
+        {
+            "-h": (None, "Show this help and exit.", False),
+            "--help": (None, "Show this help and exit.", False),
+        },
+        ("bash zsh fish",),
+        False,
+    ),
+}
