@@ -25,6 +25,7 @@ SOURCES = (
     "templates",
     "docs/findings",
     "man",
+    "completion",
     "ansible",
 )
 # of a source tree without git, and what its archive was packed at: any time that stays

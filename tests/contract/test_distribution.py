@@ -29,6 +29,11 @@ STRAYS = (
     "tests/test_x.py",
     ".env",
 )
+COMPLETION = (
+    "bash-completion/completions/avahi-gpu",
+    "zsh/site-functions/_avahi-gpu",
+    "fish/vendor_completions.d/avahi-gpu.fish",
+)
 WHEEL, SDIST = f"avahi_gpu-{__version__}-py3-none-any.whl", f"avahi_gpu-{__version__}.tar.gz"
 INFO = f"avahi_gpu-{__version__}.dist-info"
 
@@ -93,6 +98,8 @@ def test_the_wheel_holds_what_is_run_and_shown_and_nothing_else(built: Path) -> 
         *(f"avahi_gpu/_shipped/templates/{p.name}" for p in (REPOSITORY / "templates").glob("*.*")),
         *(f"avahi_gpu/_shipped/findings/{p.name}" for p in (REPOSITORY / "docs/findings").glob("AG*.md")),
         *(f"{INFO[:-10]}.data/data/share/{name}" for name in files_below("man", "*.[15]")),
+        *(f"avahi_gpu/_shipped/completion/avahi-gpu.{shell}" for shell in ("bash", "zsh", "fish")),
+        *(f"{INFO[:-10]}.data/data/share/{name}" for name in COMPLETION),
         *(f"{INFO}/{n}" for n in ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")),
     }
     assert sorted(names) == sorted(wanted)

@@ -101,7 +101,7 @@ def test_what_a_page_speaks_of_is_there(command: str, manuals: dict[str, Manual]
 def test_an_example_uses_options_that_there_are(command: str, manuals: dict[str, Manual]) -> None:
     for example in manuals[command].page.examples:
         words = example.line.split(" | ")[0].split(" -- ")[0].split()
-        start = next(n for n, word in enumerate(words) if word.strip('")') in ("avahi-gpu",))
+        start = next(n for n, word in enumerate(words) if word.strip('"$()') == "avahi-gpu")
         called = words[start + 1]
         known = {name for p in manuals[called].options for name in p.names}
         assert [w for w in words[start + 2 :] if w.startswith("-") and w not in known] == [], example.line
