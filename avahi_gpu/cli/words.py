@@ -103,8 +103,9 @@ TABLE: Table = {
         {
             "--expect": ("", "Wait until N nodes of this cluster are there, this one included.", False),
             "--timeout": ("", "Look for S seconds (with --expect 10, else 1.35); then exit 3.", False),
-            "--watch": (None, "Print a line whenever a node comes or goes, until Ctrl-C.", False),
-            "--json": (None, "Print one JSON object.", False),
+            "--watch": (None, "Go on looking: a live table, or a line for each event on a pipe.", False),
+            "--cluster": ("", "The nodes of that cluster alone.", False),
+            "--json": (None, "Print one JSON object; with --watch one for each event.", False),
             "--format": ("table json ansible deepspeed mpi accelerate env ssh hosts", "How they are printed.", False),
             "--list": (None, "--format ansible: the whole inventory, as without it.", False),
             "--host": ("@nodes", "--format ansible: the variables of one host.", False),

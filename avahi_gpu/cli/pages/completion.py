@@ -16,8 +16,8 @@ PAGE = Page(
     more={
         "What is completed": (
             "Beside commands and options: names of the nodes that are seen now (looked for 0.4 s at most), "
-            "jobs that run, ids and names of findings, areas, network interfaces and files. A node whose name "
-            "is no host name is not offered.",
+            "jobs that run, ids and names of findings, areas, network interfaces and files. A node whose "
+            "name is no host name is not offered.",
         ),
     },
 )
