@@ -97,6 +97,12 @@ class LaunchFailed(AvahiGpuError):
     exit_code = ExitCode.LAUNCH_FAILED
 
 
+class MeasurementBroken(AvahiGpuError):
+    """A measurement of the network ended before all was measured."""
+
+    code = "measurement-broken"
+
+
 class BusError(AvahiGpuError):
     """Base of what goes wrong on the way to Avahi."""
 

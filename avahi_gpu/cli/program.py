@@ -31,6 +31,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "key": {},
     # everything behind the script's name is the script's own
     "launch": {"allow_extra_args": True, "allow_interspersed_args": False},
+    "bench": {},
     "completion": {},
     # for the unit that setup installs
     "refresh": {},

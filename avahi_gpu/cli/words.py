@@ -15,6 +15,7 @@ SUMMARIES: dict[str, str] = {
     "jobs": "list the jobs that run on the LAN",
     "key": "make the key of a cluster, or compare it",
     "launch": "train on this node and all others that run the same line",
+    "bench": "measure the network between the nodes",
     "completion": "print what lets a shell complete words",
 }
 TABLE: Table = {
@@ -157,6 +158,31 @@ TABLE: Table = {
         },
         ("@files",),
         True,
+    ),
+    "bench": (
+        {
+            "--nnodes": ("", "How many nodes are measured.", False),
+            "--model": ("", "Tell the time to exchange the gradients of so many parameters: 7B, 350M; repeatable.", True),
+            "--dtype": ("bf16 fp16 fp32", "The type of the gradients.", False),
+            "--quick": (None, "Less exact, in a few seconds.", False),
+            "--tcp": (None, "Measure TCP alone, without torch and the all-reduce.", False),
+            "--json": (None, "Print one JSON object.", False),
+            "--svg": ("files", "Also draw it, as SVG.", False),
+            "--job": ("", "A name for this measurement, where two run at once.", False),
+            "--nproc-per-node": ("auto gpu cpu", "Processes of the all-reduce on this node; auto: one a GPU, one without any.", False),
+            "--master": ("nodes", "The host that leads.", False),
+            "--peers": ("node-list", "Addresses of other nodes, where multicast is blocked.", False),
+            "--lost-after": ("", "Silence that means a node is lost; at least 2.", False),
+            "--join-timeout": ("", "How long to wait for enough nodes.", False),
+            "--last-call": ("", "How long MIN nodes wait for more, up to MAX.", False),
+            "--cluster": ("", "Whose nodes take part.", False),
+            "--interface": ("interfaces", "The network to measure.", False),
+            "--key-file": ("@files", "The cluster key.", False),
+            "-h": (None, "Show this help and exit.", False),
+            "--help": (None, "Show this help and exit.", False),
+        },
+        (),
+        False,
     ),
     "completion": (
         {

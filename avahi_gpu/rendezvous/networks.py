@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from avahi_gpu.errors import LaunchFailed
 from avahi_gpu.model import Interface, natural_order
+from avahi_gpu.model.units import show_speed
 from avahi_gpu.rendezvous.environment import GLOO, Demand
 from avahi_gpu.rendezvous.messages import NETWORKS_MAX, Attachment
 
@@ -125,11 +126,6 @@ def describe(interface: Interface, address: str) -> str:
     """Return ``eth1 (10.9.0.2, wired, 10 Gbit/s)``."""
     speed = [show_speed(interface.speed_mbit)] if interface.speed_mbit else []
     return f"{interface.name} ({', '.join([address, interface.link, *speed])})"
-
-
-def show_speed(mbit: int) -> str:
-    """Return ``100 Mbit/s``, ``2.5 Gbit/s``."""
-    return f"{mbit} Mbit/s" if mbit < 1000 else f"{mbit / 1000:g} Gbit/s"
 
 
 # --- all nodes' ------------------------------------------------------------------------------------------

@@ -164,9 +164,43 @@ WAY = {
         }
     ],
 }
+GAUGED_LINK = {
+    "from": str,
+    "to": str,
+    "bits_per_s": (int, None),
+    "share_of_cards": (float, None),
+    "round_trip_s": (float, None),
+    "round_trip_best_s": (float, None),
+    "round_trip_p99_s": (float, None),
+    "resent": float,
+    "slow": bool,
+    "error": str,
+}
+GAUGED_NODE = {
+    "name": str,
+    "address": str,
+    "interface": str,
+    "link": str,
+    "speed_mbit": (int, None),
+    "duplex": ("full", "half", None),
+}
+REDUCTION = {"bytes": int, "seconds": float, "count": int, "algbw_gb_per_s": float, "busbw_gb_per_s": float}
+BENCH = {
+    "nodes": [GAUGED_NODE],
+    "links": [GAUGED_LINK],
+    "all_reduce": {"backend": str, "ranks": int, "torch": str, "omitted": str, "sizes": [REDUCTION]},
+    "slowest": ({"from": str, "to": str}, None),
+    "summary": str,
+    "troubles": [str],
+    "gradients": [
+        {"parameters": int, "dtype": str, "bytes": int, "seconds": (float, None), "measured": bool}
+    ],
+    "leader": str,
+}
 SETTING = {"value": (str, int, [str], None), "source": str}
 SETTINGS = ("cluster", "priority", "port", "interface", "interfaces", "python", "peers", "key_file")
 DATA: dict[str, Any] = {
+    "bench": BENCH,
     "doctor --cluster": {"findings": [FINDING], "trace": [TRACE], "nodes": [NODE], "matrix": [WAY]},
     "doctor --serve": {"served": int},
     "doctor": {"findings": [FINDING], "trace": [TRACE]},
@@ -291,6 +325,21 @@ def test_doctor_that_answers_ends_with_an_object(lab: Cluster) -> None:
     told = ask(lab[0], "doctor", "--serve", "0.5", shape="doctor --serve")
 
     assert (told["status"], told["exit_code"], told["data"]) == ("ok", 0, {"served": 0})
+
+
+def test_bench_of_two_nodes(lab: Cluster) -> None:
+    words = ("bench", "--nnodes", "2", "--quick", "--tcp", "--peers")
+    other = lab[1].popen(["avahi-gpu", *words, lab[0].address])
+    told = ask(lab[0], *words, lab[1].address)
+
+    assert other.wait(30) == 0
+    assert (told["status"], told["exit_code"], told["errors"]) == ("ok", 0, [])
+    assert {(x["from"], x["to"]) for x in told["data"]["links"]} == {
+        ("gpu-node-1", "gpu-node-2"),
+        ("gpu-node-2", "gpu-node-1"),
+    }
+    assert all(x["bits_per_s"] > 0 and x["error"] == "" for x in told["data"]["links"])
+    assert [g["bytes"] for g in told["data"]["gradients"]] == [40_000_000, 2_000_000_000, 14_000_000_000]
 
 
 def test_peers_of_a_node(lab: Cluster) -> None:
@@ -450,6 +499,12 @@ def test_who_is_not_root_is_told_so(arguments: tuple[str, ...], lab: Cluster) ->
         ("setup", "--check", "--config-folder", "/nowhere"),
         ("setup", "--check", "--program", "avahi-gpu"),
         ("setup", "--yes", "--program", "/opt/avahi-gpu/bin/avahi-gpu"),
+        ("bench",),
+        ("bench", "--nnodes", "1"),
+        ("bench", "--nnodes", "2", "--model", "huge"),
+        ("bench", "--nnodes", "2", "--dtype", "int3"),
+        ("bench", "--nnodes", "2", "--nproc-per-node", "xpu"),
+        ("bench", "--nnodes", "2", "--svg", "/nowhere/x.svg"),
         ("key", "nonsense"),
         ("key", "check", "--force"),
     ],
@@ -482,6 +537,8 @@ def run(host: Host, *arguments: str) -> subprocess.CompletedProcess[str]:
         (("peers",), 1),
         (("key", "check", "--file", "/nowhere"), 2),
         (("setup", "--check"), 5),
+        (("bench", "--nnodes", "2", "--join-timeout", "60"), 1),  # no avahi-daemon here
+        (("bench", "--nnodes", "2", "--join-timeout", "1", "--peers", "127.0.0.1"), 3),
         (("launch", "--nnodes", "0", "x.py"), 2),
         (("launch", "--nnodes", "2", "/nowhere/x.py"), 2),
         (("launch", "--nnodes", "2", "examples/allreduce.py"), 125),  # no avahi-daemon here

@@ -150,6 +150,10 @@ class Host:
             raise RuntimeError(f"{self.name}: the poor cable does not work; its words are above")
         network.connect(self.switch, tap)
 
+    def shape(self, mbit: float | None) -> None:
+        """Let the cable carry so many Mbit/s each way; None: as many as it can. Raises RuntimeError."""
+        network.shape(self.switch, self.number, self.pid, mbit)
+
     def _take_poor_cable_away(self) -> None:
         if self._poor_cable is not None:
             assert self._poor_cable.stdin is not None and self._poor_cable.stdout is not None

@@ -144,3 +144,17 @@ def unmute(switch: int, number: int, host: int) -> None:
     for pid in (switch, host):
         if f"mute{number}" in inside(pid, ["nft", "list", "tables"]):
             inside(pid, ["nft", "delete", "table", "netdev", f"mute{number}"])
+
+
+# --- speed -------------------------------------------------------------------------------------------------
+
+
+def shape(switch: int, number: int, host: int, mbit: float | None) -> None:
+    """Let the cable of a host carry so many Mbit/s each way (tc-tbf(8)); None: as many as it can."""
+    for pid, device in ((switch, port_of(number)), (host, "eth0")):
+        with suppress(RuntimeError):  # it had its own speed
+            inside(pid, ["tc", "qdisc", "del", "dev", device, "root"])
+        if mbit is not None:
+            rate = f"{round(mbit * 1000)}kbit"
+            bucket = ["rate", rate, "burst", "64kb", "latency", "20ms"]
+            inside(pid, ["tc", "qdisc", "add", "dev", device, "root", "tbf", *bucket])

@@ -23,9 +23,21 @@ ARROWS = {
     "changes": {"files", "host"},
     "rendezvous": {"files", "avahi", "host"},
     "launch": {"files", "avahi", "host", "rendezvous"},
+    "gauge": {"files", "avahi", "host", "rendezvous", "launch"},
     "survey": {"files", "avahi", "host", "rendezvous"},
     "render": {"files", "changes"},
-    "cli": {"files", "avahi", "host", "checks", "changes", "rendezvous", "launch", "survey", "render"},
+    "cli": {
+        "files",
+        "avahi",
+        "host",
+        "checks",
+        "changes",
+        "rendezvous",
+        "launch",
+        "gauge",
+        "survey",
+        "render",
+    },
 }
 
 # single arrows beyond these, each with its reason
@@ -45,6 +57,10 @@ PURE = (
     "changes/change.py",
     "changes/plan.py",
     "rendezvous/*.py",
+    "gauge/figures.py",
+    "gauge/messages.py",
+    "gauge/schedule.py",
+    "gauge/verdict.py",
     "survey/limits.py",
     "survey/messages.py",
     "survey/record.py",
@@ -84,7 +100,7 @@ PATH_READS = {
 # library -> the only places that may import it
 ROOMS = {
     "dbus_next": ("avahi/bus.py",),
-    "torch": ("rendezvous/handler.py", "rendezvous/store.py", "launch/*.py"),
+    "torch": ("rendezvous/handler.py", "rendezvous/store.py", "launch/*.py", "gauge/collective.py"),
     "pyroute2": ("host/kernel.py",),
     "pynvml": ("host/gpu.py",),
     "jinja2": ("files/service_template.py",),
@@ -259,7 +275,7 @@ def test_what_is_allowed_passes(place: str, source: str) -> None:
 CLOCKS = {"time", "time_ns", "localtime", "gmtime", "ctime", "now", "utcnow", "today", "CLOCK_REALTIME"}
 
 
-@pytest.mark.parametrize("room", ["rendezvous", "launch", "avahi"])
+@pytest.mark.parametrize("room", ["rendezvous", "launch", "gauge", "avahi"])
 def test_no_time_of_day_decides_anything_in_a_job(room: str) -> None:
     """Clocks may be hours apart: only monotonic time is used, and never another host's."""
     asked = []

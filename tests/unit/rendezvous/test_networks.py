@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from avahi_gpu.errors import LaunchFailed
 from avahi_gpu.model import Address, Interface
+from avahi_gpu.model.units import show_speed
 from avahi_gpu.rendezvous.environment import Demand
 from avahi_gpu.rendezvous.messages import NETWORKS_MAX, Attachment
 from avahi_gpu.rendezvous.networks import (
@@ -21,7 +22,6 @@ from avahi_gpu.rendezvous.networks import (
     describe_discord,
     find_ways,
     lacks,
-    show_speed,
 )
 
 
