@@ -1,13 +1,13 @@
 /* A driver of NVIDIA's as far as avahi-gpu asks it: one card, as the file says that $FAKE_NVML or /etc/fake-nvml
- * is: "driver;cuda;name;MiB;major;minor". Without the file the driver is not loaded. Nothing newer than glibc 2.17
- * is called, so that it runs in machines of older releases than the one that compiles it. */
+ * is: "driver;cuda;name;MiB;major;minor;MiB that are free". Without the file the driver is not loaded. Nothing newer
+ * than glibc 2.17 is called, so that it runs in machines of older releases than the one that compiles it. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define NOT_LOADED 9
-#define FIELDS 6
+#define FIELDS 7
 
 static char text[512];
 static char *field[FIELDS];
@@ -54,8 +54,10 @@ int nvmlDeviceGetCount_v2(unsigned *to) { *to = 1; return 0; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned n, void **to) { *to = text; return 0; }
 int nvmlDeviceGetName(void *card, char *to, unsigned size) { return copy(field[2], to, size); }
 int nvmlDeviceGetMemoryInfo(void *card, unsigned long long *to) {
+  if (look()) return NOT_LOADED; /* the file may say something else by now */
   to[0] = (unsigned long long)number(field[3]) << 20;
-  to[1] = to[2] = 0;
+  to[1] = (unsigned long long)number(field[6]) << 20;
+  to[2] = to[0] - to[1];
   return 0;
 }
 int nvmlDeviceGetCudaComputeCapability(void *card, int *major, int *minor) {

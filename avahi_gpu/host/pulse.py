@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from avahi_gpu.host.echoes import Echoes
 
@@ -24,11 +24,14 @@ ASKED_AT_MOST = 128
 
 @dataclass(frozen=True)
 class Target:
-    """Where a node is asked. ``scope``: the interface's index, for a link-local IPv6 address alone."""
+    """Where nodes are asked, once for all records that name the address.
+
+    ``scope``: the interface's index, for a link-local IPv6 address alone. ``port``: of one of the records.
+    """
 
     address: str
     scope: int
-    port: int
+    port: int = field(compare=False)
 
 
 @dataclass(frozen=True)

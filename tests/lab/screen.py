@@ -100,14 +100,16 @@ class Screen:
 class Session:
     """A command that has a terminal of its own, as its controlling one. A context manager that ends it."""
 
-    def __init__(self, host: Host, argv: Sequence[str], columns: int = 120, rows: int = 24) -> None:
+    def __init__(
+        self, host: Host, argv: Sequence[str], columns: int = 120, rows: int = 24, **env: str
+    ) -> None:
         self._ours, self._theirs = pty.openpty()
         self.screen = Screen(columns, rows)
         self.raw = ""
         self.resize(columns, rows)
         self.modes = termios.tcgetattr(self._theirs)  # as they are before it starts
         streams = dict.fromkeys(("stdin", "stdout", "stderr"), self._theirs)
-        self.process = host.popen(["setsid", "-cw", *argv], env={"TERM": "xterm"}, **streams)
+        self.process = host.popen(["setsid", "-cw", *argv], env={"TERM": "xterm", **env}, **streams)
 
     def __enter__(self) -> Session:
         return self

@@ -59,10 +59,10 @@ def test_loopback_is_alive_with_a_round_trip_and_nobody_else() -> None:
 def test_only_so_many_are_asked_and_those_first_that_were() -> None:
     async def count() -> None:
         async with Pulse(lambda: None) as pulse:
-            old = [Target("240.0.0.1", 0, port) for port in range(1, ASKED_AT_MOST)]
-            new = [Target("240.0.0.2", 0, port) for port in range(1000, 3000)]
+            old = [Target(f"240.0.0.{number}", 0, 9) for number in range(1, ASKED_AT_MOST)]
+            new = [Target(f"240.0.9.{number}", 0, 9) for number in range(1, 200)]
             pulse.follow(old)
-            pulse.follow([*new, *old])
+            pulse.follow([*new, *old, Target(new[0].address, 0, 10)])
             asked = [t for t in (*old, *new) if pulse.beat(t) is not None]
             assert asked == [*old, new[0]]
 
