@@ -1,4 +1,4 @@
-"""The main job on three virtual hosts on this machine: set up, see each other, run one job together.
+"""The main job on three virtual hosts on this machine: set up, see who is there, run a job, mend a host.
 
 ``make demo`` runs it. Root only; nothing outside the virtual hosts is changed. Exit code 0 means: all worked.
 """
@@ -25,8 +25,13 @@ LAUNCH_WITHIN_S = 180.0  # importing torch three times side by side on a small m
 SETUP = ["avahi-gpu", "setup", "--yes"]
 PEERS = ["avahi-gpu", "peers"]
 LAUNCH = ["avahi-gpu", "launch", "--nnodes", str(HOSTS), "examples/allreduce.py"]
+DOCTOR = ["avahi-gpu", "doctor"]
+DOCTOR_WITHIN_S = 60.0  # two seconds on an idle machine
 POLL_S = 0.05
 PROOF = "sum 6 is right"  # what each of three processes prints: 1 + 2 + 3
+FAULT = "AG104"  # the id of what is broken on purpose
+FIX = ["avahi-gpu", "doctor", "--only", FAULT, "--fix", "--yes"]
+BROKEN, WHOLE = "files dns", "files mdns4_minimal [NOTFOUND=return] dns"
 
 COLOURS = (36, 35, 33)  # ANSI foregrounds: cyan, magenta, yellow; one for each host
 BOLD, GREEN, RED = 1, 32, 31
@@ -57,10 +62,10 @@ def type_in(host: Host, command: Sequence[str]) -> Follower:
     return host.follow(command, env={"COLUMNS": str(shutil.get_terminal_size().columns - prefix)})
 
 
-def watch(running: dict[Host, Follower], command: Sequence[str], within_s: float) -> None:
+def watch(running: dict[Host, Follower], command: Sequence[str], within_s: float, *, code: int = 0) -> None:
     """Print what ``command`` prints on each host, as it comes, until it has ended everywhere.
 
-    Raises DemoFailed where it takes longer than ``within_s`` or ends with another exit code than 0.
+    Raises DemoFailed where it takes longer than ``within_s`` or ends with another exit code than ``code``.
     """
     typed = " ".join(command)
     for host in running:
@@ -82,7 +87,7 @@ def watch(running: dict[Host, Follower], command: Sequence[str], within_s: float
             raise DemoFailed(f"`{typed}` still runs on {names} after {within_s:g} s")
         time.sleep(POLL_S)
     for host, follower in running.items():
-        if follower.process.returncode != 0:
+        if follower.process.returncode != code:
             raise DemoFailed(f"`{typed}` ended with exit code {follower.process.returncode} on {host.name}")
 
 
@@ -116,6 +121,20 @@ def show(lab: Cluster) -> None:
     proofs = sum(job.output.count(PROOF) for job in jobs.values())
     if proofs != HOSTS:
         raise DemoFailed(f"{proofs} of {HOSTS} processes have printed the right sum")
+
+    show_the_doctor(lab[1])
+
+
+def show_the_doctor(host: Host) -> None:
+    """Break the hosts line of a host, let the doctor say so, and let it mend that."""
+    headline(f"Somebody takes mDNS out of /etc/nsswitch.conf on {host.name}: what is wrong?")
+    host.write("/etc/nsswitch.conf", host.read("/etc/nsswitch.conf").replace(WHOLE, BROKEN))
+    doctor = type_in(host, DOCTOR)
+    watch({host: doctor}, DOCTOR, DOCTOR_WITHIN_S, code=1)
+    if f"error   {FAULT}" not in doctor.output:
+        raise DemoFailed(f"the doctor does not name {FAULT}")
+    fix = type_in(host, FIX)
+    watch({host: fix}, FIX, DOCTOR_WITHIN_S)
 
 
 def main() -> int:
