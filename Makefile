@@ -1,6 +1,6 @@
 # Every target installs what it needs first and says so; a second run has nothing to install.
 
-.PHONY: help test faults kills fuzz demo bench chaos torches lint dist clean
+.PHONY: help test faults kills fuzz demo bench chaos torches lint dist deb clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -49,6 +49,10 @@ lint: ## Check style and types only
 dist: ## Build the wheel and the source archive into dist/, the same bytes for the same commit
 	@scripts/bootstrap python
 	@.venv/bin/python -m release.dist
+
+deb: ## Build the Debian package into dist/, with the libraries that it brings along; ARCHITECTURE=arm64
+	@scripts/bootstrap python
+	@.venv/bin/python -m release.deb
 
 clean: ## Remove .venv and everything that was built
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
