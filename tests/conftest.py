@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 import hypothesis
@@ -64,7 +65,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip tests of the lab where it cannot run; under CI that is a failure."""
+    """Skip tests of the lab where it cannot run, which CI takes for a failure, and of torch without torch."""
+    if item.get_closest_marker("torch") is not None and find_spec("torch") is None:
+        pytest.skip("torch is not installed")
     if item.get_closest_marker("lab") is None:
         return
     reason = missing_for_lab()

@@ -105,34 +105,33 @@ def test_the_same_command_on_three_hosts_is_one_job(shared_cluster3: Cluster) ->
 def test_plain_torchrun_and_a_second_job_run_side_by_side(shared_cluster3: Cluster) -> None:
     """Two jobs at once never meet; nodes may run unequal numbers of processes."""
     lab = shared_cluster3
-    line = torchrun("--nnodes=3", "--nproc-per-node=1", "--rdzv-backend=avahi", "--rdzv-id=job1", ALLREDUCE)
-    second = launch("--nnodes", "3", "--job", "job2", "--master", "gpu-node-3.local")
+    line = torchrun("--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=avahi", "--rdzv-id=job1", ALLREDUCE)
+    second = launch("--nnodes", "2", "--job", "job2", "--master", "gpu-node-3.local")
     unequal = [
-        (host, [*second, "--nproc-per-node", processes, ALLREDUCE])
-        for host, processes in zip(lab, "213", strict=True)
+        (lab[index], [*second, "--nproc-per-node", processes, ALLREDUCE])
+        for index, processes in ((1, "1"), (2, "2"))
     ]
-    with on_all(lab.hosts, line) as first, Runs(unequal) as other:
-        assert first.codes() == [0, 0, 0]
-        assert other.codes() == [0, 0, 0]
+    with on_all(lab.hosts[:2], line) as first, Runs(unequal) as other:
+        assert first.codes() == [0, 0]
+        assert other.codes() == [0, 0]
 
-        assert first.sums() == [(rank, 3, name, lab[0].address) for rank, name in enumerate(NAMES)]
-        # the leader's three processes first, then two and one
-        hosts = ["gpu-node-3"] * 3 + ["gpu-node-1"] * 2 + ["gpu-node-2"]
-        assert [entry[:3] for entry in other.sums()] == [(rank, 6, host) for rank, host in enumerate(hosts)]
+        assert first.sums() == [(rank, 2, NAMES[rank], lab[0].address) for rank in range(2)]
+        # the leader's two processes first, then one
+        hosts = ["gpu-node-3"] * 2 + ["gpu-node-2"]
+        assert [entry[:3] for entry in other.sums()] == [(rank, 3, host) for rank, host in enumerate(hosts)]
         assert {entry[3] for entry in other.sums()} == {lab[2].address}
 
 
 def test_the_scripts_exit_code_is_ours_and_everybody_is_told_why(shared_cluster3: Cluster) -> None:
-    lab = shared_cluster3
-    for host in lab:
+    hosts = shared_cluster3.hosts[:2]
+    for host in hosts:
         host.write("/var/tmp/stepping.py", STEPPING)
-    with on_all(lab.hosts, launch("--nnodes", "3", "/var/tmp/stepping.py")) as job:
-        assert job.codes() == [1, 7, 1]
+    with on_all(hosts, launch("--nnodes", "2", "/var/tmp/stepping.py")) as job:
+        assert job.codes() == [1, 7]
 
         assert job[1].lines[-1] == "avahi-gpu: gpu-node-2: rank 1 ended with exit code 7"
         assert job[1].lines[-2].startswith("avahi-gpu: job stepping: failed after ")
-        for index in (0, 2):
-            assert job[index].lines[-1] == "avahi-gpu: gpu-node-2 gave up: rank 1 ended with exit code 7"
+        assert job[0].lines[-1] == "avahi-gpu: gpu-node-2 gave up: rank 1 ended with exit code 7"
         assert "ChildFailedError" not in job.transcript()
 
 
@@ -235,7 +234,9 @@ def test_a_torch_with_another_agent_runs_the_job_all_the_same_and_what_it_lacks_
             assert "Traceback" not in follower.output
 
 
-@pytest.mark.parametrize("victim", [0, 2], ids=["leader", "member"])
+@pytest.mark.parametrize(
+    "victim", [pytest.param(0, id="leader"), pytest.param(2, id="member", marks=pytest.mark.faults)]
+)
 def test_a_job_goes_on_from_its_checkpoint_when_a_cable_is_cut(cluster3: Cluster, victim: int) -> None:
     lab = cluster3
     options = ["--steps", "30", "--slow", "0.1", "--save-every", "5", "--checkpoint", "/var/tmp/cut.pt"]
@@ -263,13 +264,13 @@ def test_a_job_goes_on_from_its_checkpoint_when_a_cable_is_cut(cluster3: Cluster
 def test_a_killed_launch_takes_its_workers_along_and_the_rest_go_on(shared_cluster3: Cluster) -> None:
     lab = shared_cluster3
     options = ["--steps", "20", "--slow", "0.1", "--save-every", "5", "--checkpoint", "/var/tmp/killed.pt"]
-    with on_all(lab.hosts, launch("--nnodes", "2:3", TRAIN, *options)) as job:
+    with on_all(lab.hosts[:2], launch("--nnodes", "1:2", TRAIN, *options)) as job:
         job[0].wait_for("step 7 ", JOB_S)
         job[0].kill()
         assert wait_until_empty(lab[0], 3.0) == []
 
-        assert [job[1].wait(JOB_S), job[2].wait(JOB_S)] == [0, 0]
-        assert job[1].wait_for("training resumes after step 5 with 2 processes, rank 0 on gpu-node-2")
+        assert job[1].wait(JOB_S) == 0
+        assert job[1].wait_for("training resumes after step 5 with 1 processes, rank 0 on gpu-node-2")
 
 
 def test_a_dead_name_server_costs_no_half_minute(cluster3: Cluster) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -113,6 +114,7 @@ SHARED = {
 }
 
 
+@cache
 def needs_of(id: str) -> set[str]:
     """Return every check whose failure makes this one a skip."""
     direct = {c.id: (*c.needs, *c.follows) for c in all_checks()}

@@ -21,7 +21,6 @@ from avahi_gpu.launch.command import (
     torchrun_arguments,
 )
 
-pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 

@@ -13,7 +13,6 @@ from avahi_gpu.rendezvous.dealings import Notice
 from avahi_gpu.rendezvous.mesh import Formed, listen_on, port_of
 from avahi_gpu.rendezvous.messages import Seat, Token
 
-pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 

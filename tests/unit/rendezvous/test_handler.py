@@ -15,7 +15,6 @@ from avahi_gpu.host.system import System
 from avahi_gpu.rendezvous.messages import Seat, Token
 from avahi_gpu.rendezvous.steps import Round
 
-pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 SHORT = timedelta(seconds=0.2)

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 AT_ONCE_S = 10.0  # instead of the store's timeout of a minute
