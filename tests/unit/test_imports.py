@@ -78,3 +78,20 @@ def test_the_lan_is_asked_before_what_is_not_needed_for_that_is_loaded() -> None
     modules = loaded("import avahi_gpu.cli.program, avahi_gpu.cli.doctor")
 
     assert modules & {*NEVER, "jinja2", "rich.console", "pyroute2"} == set()
+
+
+@pytest.mark.parametrize(
+    "words", ["['']", "['doctor', '--f']", "['explain', 'AG']", "['launch', '--interface', '']"]
+)
+def test_a_completion_loads_no_more_than_its_words(words: str) -> None:
+    """It runs at every press of the tab key."""
+    modules = loaded(f"from avahi_gpu.cli.complete import answer\nassert answer('zsh', {words})")
+
+    assert modules & {*NEVER, *LATER, "msgspec", "avahi_gpu.model", "avahi_gpu.checks"} == set()
+
+
+def test_the_help_of_all_commands_loads_none_of_them() -> None:
+    modules = loaded("from avahi_gpu.cli.program import run\nrun(['--help'])")
+
+    assert "avahi_gpu.render.help" in modules
+    assert modules & {*NEVER, "asyncio", "rich.console", "avahi_gpu.model", "avahi_gpu.cli.doctor"} == set()
