@@ -2,8 +2,8 @@
 
     python examples/tiny_llama.py tiny-llama
 
-Writes what a model of the Hub consists of: its shape, its weights, its tokenizer. Here a token is a byte. It is
-the same on every machine.
+Writes what a model of the Hub consists of: its shape, its weights, its tokenizer, in which a token is a byte.
+It is the same on every machine.
 """
 
 from __future__ import annotations
