@@ -135,8 +135,8 @@ def describe_node(node: int, weak: Sequence[GaugedLink], measured: Measurement) 
     one = measured.nodes[node]
     ways = "to and from" if out and into else "from" if out else "to"
     resent = max((x.resent for x in measured.links if touches(x, node)), default=0.0)
-    why = guess(one, resent, one_way=not (out and into))
-    return f"every link {ways} {one.host} is slow, {gives}{beside}: its own cable or card. {why}"
+    why = guess(one, resent, one_way=not (out and into), own=f"{one.host}'s own ")
+    return f"every link {ways} {one.host} is slow, {gives}{beside}. {why}"
 
 
 def describe_pair(links: Sequence[GaugedLink], measured: Measurement) -> str:
@@ -159,8 +159,8 @@ def describe_pair(links: Sequence[GaugedLink], measured: Measurement) -> str:
     return f"{way} is slow{ways}, {show_rate(link.bits_per_s or 0.0)}{of}. {why}"
 
 
-def guess(node: GaugedNode, resent: float, *, one_way: bool) -> str:
-    """Return what may be the cause."""
+def guess(node: GaugedNode, resent: float, *, one_way: bool, own: str = "") -> str:
+    """Return what may be the cause. ``own``: whose cable it is, where that is known."""
     if node.link == "wireless":
         return f"{node.host} is on Wi-Fi, which all share and where one sends at a time: take a cable"
     if node.duplex == "half":
@@ -172,8 +172,8 @@ def guess(node: GaugedNode, resent: float, *, one_way: bool) -> str:
         f"TCP sent {resent:.1%} of the segments again, so frames are lost. " if resent >= RESENT_MUCH else ""
     )
     if one_way:
-        return f"{lost}The way back is fine: a bad pair in the cable, a duplex mismatch, or load?"
-    return f"{lost}A bad cable or port, a slower switch or adapter in between, a rate limit, or load?"
+        return f"{lost}The way back is fine: a bad pair in {own or 'the '}cable, a duplex mismatch, or load?"
+    return f"{lost}Is it {own or 'a '}cable, port or card, a slower switch in between, a rate limit, or load?"
 
 
 def describe_card(node: GaugedNode, nodes: Sequence[GaugedNode]) -> str:

@@ -18,15 +18,16 @@ from avahi_gpu.render.text import printable
 
 WIDTH = 960
 MARGIN = 24
-TOP = 96  # below the title and the sentence on the slowest link
-NAMES = 160  # width of the column of names
+TOP = 104  # below the title and the sentence on the slowest link
+NAMES = 168  # width of the column of names
 MAP = 400  # width of the cells, whatever their number
-CELL_MAX = 72.0
-PLOT_LEFT, PLOT_RIGHT = 668.0, 936.0
+CELL_MAX = 110.0
+PLOT_LEFT, PLOT_RIGHT = 668.0, 920.0
 PLOT_HEIGHT = 250.0
 NAME_MAX = 18  # characters
 LINE = 128  # characters of a sentence below
 SENTENCES = 6
+LABEL_WIDTH = 58.0  # of a size on the axis
 CELLS_MAX = 32  # nodes of a map; numbers in smaller cells cannot be read
 STYLE = """
 .page{fill:#ffffff} .ink{fill:#1a1a1a} .soft{fill:#595959} .grid{stroke:#d4d4d4} .axis{stroke:#767676}
@@ -45,7 +46,7 @@ def draw_heat(measured: Measurement, judged: Judgement) -> str:
     """Return the picture's text."""
     count = len(measured.nodes)
     cell = min(CELL_MAX, MAP / max(count, 1))
-    below = TOP + max(cell * min(count, CELLS_MAX) + 30, PLOT_HEIGHT + 50) + 40
+    below = TOP + max(cell * min(count, CELLS_MAX) + 30, PLOT_HEIGHT + 40) + 28
     sentences = list(_sentences(measured, judged))
     height = below + 52 + 20 * len(sentences)
     title = f"What the network between {count} nodes gives"
@@ -75,15 +76,17 @@ def _words(text: str, limit: int) -> str:
 def _map(measured: Measurement, judged: Judgement, cell: float) -> Iterator[str]:
     best = max((link.bits_per_s or 0.0 for link in measured.links), default=0.0) or 1.0
     unit, size = ("Gbit/s", 1e9) if best >= 1e9 else ("Mbit/s", 1e6)
-    left, size_of_text = MARGIN + NAMES, max(7.0, min(14.0, cell * 0.32))
+    left, size_of_text = MARGIN + NAMES, max(7.0, min(15.0, cell * 0.27))
     what = f"TCP, {unit}, row to column"
     yield f'<text class="soft" x="{MARGIN}" y="{TOP - 8}" font-size="12">{what}</text>'
     for number, node in enumerate(measured.nodes):
         middle = number * cell + cell / 2
         name = _words(node.host, NAME_MAX)
         yield (
-            f'<text class="ink" x="{left - 10}" y="{TOP + middle + 5:.1f}" text-anchor="end" '
-            f'font-size="{max(9.0, min(14.0, cell * 0.5)):.1f}">{name} {number + 1}</text>'
+            f'<text class="ink" x="{left - 34}" y="{TOP + middle + 5:.1f}" text-anchor="end" '
+            f'font-size="{max(9.0, min(14.0, cell * 0.5)):.1f}">{name}</text>'
+            f'<text class="soft" x="{left - 10}" y="{TOP + middle + 5:.1f}" text-anchor="end" '
+            f'font-size="12">{number + 1}</text>'
             f'<text class="soft" x="{left + middle:.1f}" y="{TOP - 8}" text-anchor="middle" '
             f'font-size="12">{number + 1}</text>'
         )
@@ -120,14 +123,14 @@ def _too_many(measured: Measurement) -> Iterator[str]:
 
 
 def _legend(y: float) -> Iterator[str]:
-    words = ("90 % of the best", "75 %", "60 %", "40 %", "20 %", "less")
+    words = ("90 % of the best link or more", "75 %", "60 %", "40 %", "20 %", "less")
     x = float(MARGIN)
     for step, word in enumerate(words):
         yield (
             f'<rect class="h{step}" x="{x:.0f}" y="{y - 11:.0f}" width="14" height="14"/>'
             f'<text class="soft" x="{x + 20:.0f}" y="{y:.0f}" font-size="12">{word}</text>'
         )
-        x += 42 + 7.2 * len(word)
+        x += 40 + 6.3 * len(word)
     yield (
         f'<rect class="frame" stroke-width="2" x="{x:.0f}" y="{y - 11:.0f}" width="14" height="14"/>'
         f'<text class="soft" x="{x + 20:.0f}" y="{y:.0f}" font-size="12">slow</text>'
@@ -148,7 +151,7 @@ def _plot(measured: Measurement) -> Iterator[str]:
     ticks = math.ceil(most / tick) or 1
     bottom = TOP + PLOT_HEIGHT
     what = f"all-reduce of {measured.ranks} over {printable(measured.backend, 15)}: bus bandwidth, {unit}"
-    yield f'<text class="soft" x="{PLOT_LEFT - 40:.0f}" y="{TOP - 8}" font-size="12">{escape(what)}</text>'
+    yield f'<text class="soft" x="{PLOT_LEFT - 40:.0f}" y="{TOP - 18}" font-size="12">{escape(what)}</text>'
     for number in range(ticks + 1):
         y = bottom - PLOT_HEIGHT * number / ticks
         kind = "grid" if number else "axis"
@@ -172,13 +175,16 @@ def _curve(
 ) -> Iterator[str]:
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     yield f'<polyline class="curve" stroke-width="2.5" points="{path}"/>'
-    last_x = -math.inf
-    for point, (x, y) in zip(points, places, strict=True):
+    labelled, next_x = set(), math.inf
+    for number in reversed(range(len(places))):  # the largest size is always told
+        if next_x - places[number][0] >= LABEL_WIDTH:
+            labelled.add(number)
+            next_x = places[number][0]
+    for number, (point, (x, y)) in enumerate(zip(points, places, strict=True)):
         rate = show_bandwidth(bus_bandwidth(measured, point))
         told = f"{show_bytes(point.size)}: {show_seconds(point.seconds)}, {rate}"
         yield f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="4"><title>{told}</title></circle>'
-        if x - last_x >= 58:
-            last_x = x
+        if number in labelled:
             yield (
                 f'<text class="soft" x="{x:.1f}" y="{bottom + 18:.1f}" text-anchor="middle" font-size="12">'
                 f"{show_bytes(point.size)}</text>"

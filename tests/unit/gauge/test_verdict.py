@@ -66,8 +66,8 @@ def test_a_bad_cable_of_one_node_is_that_node_and_nothing_else() -> None:
     found = judge(lan(3, slow=both((2, 0), (2, 1))))
 
     assert found.troubles == (
-        "every link to and from c is slow, about 90.0 Mbit/s, the others give 0.941 Gbit/s: its own cable or "
-        "card. A bad cable or port, a slower switch or adapter in between, a rate limit, or load?",
+        "every link to and from c is slow, about 90.0 Mbit/s, the others give 0.941 Gbit/s. "
+        "Is it c's own cable, port or card, a slower switch in between, a rate limit, or load?",
     )
     assert {(x.source, x.target) for x in found.slow} == {(0, 2), (2, 0), (1, 2), (2, 1)}
 
