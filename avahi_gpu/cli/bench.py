@@ -12,12 +12,12 @@ import typer
 from avahi_gpu.cli.outcome import finish, guarded
 from avahi_gpu.errors import ChangeFailed, ExitCode, LaunchFailed, MeasurementBroken, Misuse
 from avahi_gpu.model import DEFAULT_CLUSTER
-from avahi_gpu.rendezvous.terms import JOIN_TIMEOUT_S, LAST_CALL_S, LOST_AFTER_MIN_S, LOST_AFTER_S
+from avahi_gpu.rendezvous.terms import JOIN_TIMEOUT_S, LOST_AFTER_MIN_S, LOST_AFTER_S
 
 if TYPE_CHECKING:
     from avahi_gpu.gauge.session import Ending
     from avahi_gpu.launch.command import Request
-    from avahi_gpu.model.gauge import Estimate, Judgement
+    from avahi_gpu.model.gauge import Estimate, Judgement, Measurement
     from avahi_gpu.result import Result
 
 JOB = "avahi-gpu-bench"
@@ -28,7 +28,7 @@ def command(
     *,
     nnodes: Annotated[
         str | None,
-        typer.Option(metavar="N|MIN:MAX", help="How many nodes are measured.", show_default=False),
+        typer.Option(metavar="N", help="How many nodes are measured.", show_default=False),
     ] = None,
     model: Annotated[
         list[str] | None,
@@ -75,9 +75,6 @@ def command(
     join_timeout: Annotated[
         float, typer.Option(metavar="SECONDS", help="How long to wait for enough nodes.")
     ] = JOIN_TIMEOUT_S,
-    last_call: Annotated[
-        float, typer.Option(metavar="SECONDS", help="How long MIN nodes wait for more, up to MAX.")
-    ] = LAST_CALL_S,
     cluster: Annotated[
         str | None,
         typer.Option(
@@ -127,14 +124,12 @@ def command(
             from avahi_gpu.launch.plan import suggest_nodes
 
             raise suggest_nodes(config.cluster)
-        smallest, largest = asked.parse_nodes(nnodes)
-        if smallest < 2:
-            raise Misuse(f"--nnodes {nnodes} makes no network", "measure two nodes or more")
+        count = check_nodes(*asked.parse_nodes(nnodes))
         request = asked.Request(
             program=asked.Program((), "bench", ()),
             job=asked.check_job(PREFIX + job) if job is not None else JOB,
-            min_nodes=smallest,
-            max_nodes=largest,
+            min_nodes=count,
+            max_nodes=count,
             processes=check_processes(asked.parse_processes(nproc_per_node)),
             cluster=config.cluster,
             master=asked.check_master(master) if master is not None else "",
@@ -145,20 +140,27 @@ def command(
             priority=config.priority,
             lost_after_s=asked.check_seconds("--lost-after", lost_after, LOST_AFTER_MIN_S),
             join_timeout_s=asked.check_seconds("--join-timeout", join_timeout, 1.0),
-            last_call_s=asked.check_seconds("--last-call", last_call, 0.0),
             allow_skew=True,  # TCP does not care, and the all-reduce is left out where versions differ
             key=find_key(system, os.environ, config.key_file),
         )
         ending = measure(request, quick=quick, reduce=not tcp)
         judged, estimates = conclude(ending, parameters, kind)
-        error = draw(system, ending, judged, svg)
-        if error is not None:
-            ending.error = ending.error or error
+        ending.error = ending.error or failure_of(ending.measured) or draw(system, ending, judged, svg)
         finish(
             result_of(ending, judged, estimates),
             as_json=as_json,
             show=lambda _: show(ending, judged, estimates),
         )
+
+
+def check_nodes(smallest: int, largest: int) -> int:
+    """Return how many nodes are measured. Raises Misuse."""
+    if smallest != largest:
+        hint = f"give --nnodes {largest}: whoever came late would begin it anew"
+        raise Misuse("a measurement has a fixed number of nodes", hint)
+    if smallest < 2:
+        raise Misuse("one node makes no network", "measure two nodes or more")
+    return smallest
 
 
 def check_picture(svg: str | None) -> None:
@@ -205,6 +207,14 @@ def conclude(ending: Ending, parameters: list[int], dtype: str) -> tuple[Judgeme
 
     measured = ending.measured
     return judge(measured), [estimate(measured, count, dtype) for count in parameters if measured.links]
+
+
+def failure_of(measured: Measurement) -> MeasurementBroken | None:
+    """Return the error of an all-reduce that was begun and failed."""
+    if not measured.failed:
+        return None
+    hint = "`avahi-gpu doctor --cluster` shows who does not reach whom; --tcp leaves the all-reduce out"
+    return MeasurementBroken(measured.omitted, hint)
 
 
 def result_of(ending: Ending, judged: Judgement, estimates: list[Estimate]) -> Result:

@@ -174,7 +174,6 @@ TABLE: Table = {
             "--peers": ("node-list", "Addresses of other nodes, where multicast is blocked.", False),
             "--lost-after": ("", "Silence that means a node is lost; at least 2.", False),
             "--join-timeout": ("", "How long to wait for enough nodes.", False),
-            "--last-call": ("", "How long MIN nodes wait for more, up to MAX.", False),
             "--cluster": ("", "Whose nodes take part.", False),
             "--interface": ("interfaces", "The network to measure.", False),
             "--key-file": ("@files", "The cluster key.", False),

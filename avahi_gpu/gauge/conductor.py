@@ -166,6 +166,7 @@ class Conductor:
             ranks=ranks,
             torch=ordered[0].torch,
             omitted=failed[0] if failed else "",
+            failed=bool(failed),
         )
 
     async def _ask(self, rank: int, wish: Message, kind: type[M], within_s: float) -> M:

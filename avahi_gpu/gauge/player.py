@@ -51,7 +51,7 @@ class Player:
     def begin(self, begin: Begin) -> None:
         """All are there: let them in."""
         self._begin = begin
-        self.receiver.secret = begin.secret
+        self.receiver.let_in(begin.secret, (place.address for place in begin.places))
 
     async def attempt(self, wish: Try) -> Tried:
         """Measure the way to another node."""

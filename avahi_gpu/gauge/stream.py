@@ -13,7 +13,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -27,6 +27,7 @@ ECHO_BYTES = 64  # about what a barrier sends
 ECHO_MIN = 5  # round trips, however long they take
 ECHO_WARM = 3  # the first ones wake processors and fill neighbour tables
 CONNECT_S = 3.0  # two lost SYNs
+HEAD_S = 1.0  # a stranger that says nothing holds nobody up for longer
 GRACE_S = 5.0  # beyond the time that was asked for: retransmissions, a machine that is busy
 SEND_MAX_S = 30.0  # what a stranger with the secret could hold us up
 POLL_S = 0.2  # how soon the end of the measurement is seen
@@ -54,13 +55,18 @@ class Receiver:
     def __init__(self, address: str) -> None:
         """Raises OSError where the address is not ours any more."""
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        self.secret = ""  # nobody is let in before it is known
+        self._secret = ""  # nobody is let in before it is known
+        self._welcome: frozenset[str] = frozenset()
         self._closed = threading.Event()
         self._socket = socket.create_server((address, 0), family=family, backlog=16)
         self._socket.settimeout(POLL_S)
         self.port = int(self._socket.getsockname()[1])
         self._thread = threading.Thread(target=self._run, name="receiver", daemon=True)
         self._thread.start()
+
+    def let_in(self, secret: str, addresses: Iterable[str]) -> None:
+        """Answer those who know the secret and come from one of these addresses."""
+        self._secret, self._welcome = secret, frozenset(addresses)
 
     def close(self) -> None:
         """Answer nobody any more."""
@@ -72,16 +78,17 @@ class Receiver:
         with self._socket:
             while not self._closed.is_set():
                 try:
-                    connection, _ = self._socket.accept()
+                    connection, where = self._socket.accept()
                 except OSError:  # nobody has come, or too many files are open
                     self._closed.wait(0.01)
                     continue
                 with connection, suppress(OSError, ValueError):
-                    connection.settimeout(GRACE_S)
-                    self._answer(connection, buffer)
+                    if where[0] in self._welcome:
+                        connection.settimeout(HEAD_S)
+                        self._answer(connection, buffer)
 
     def _answer(self, connection: socket.socket, buffer: bytearray) -> None:
-        wanted = read_head(read_exactly(connection, HEAD.size), self.secret)
+        wanted = read_head(read_exactly(connection, HEAD.size), self._secret)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.settimeout(POLL_S)
         until = time.monotonic() + wanted.whole_s + GRACE_S

@@ -50,7 +50,10 @@ class Reduction:
 
 @dataclass(frozen=True)
 class Measurement:
-    """All of it. ``ranks``: processes of the all-reduce, 0 where there was none, and ``omitted`` says why."""
+    """All of it. ``ranks``: processes of the all-reduce, 0 where there was none, and ``omitted`` says why.
+
+    ``failed``: it was begun, and ``omitted`` says why it has not come to its end.
+    """
 
     nodes: tuple[GaugedNode, ...] = ()
     links: tuple[GaugedLink, ...] = ()
@@ -59,6 +62,7 @@ class Measurement:
     ranks: int = 0
     torch: str = ""
     omitted: str = ""
+    failed: bool = False
     sampled: bool = False  # too many nodes for every pair: neighbours by rank alone
 
 

@@ -18,7 +18,7 @@ from avahi_gpu.model.units import (
     show_speed,
     three_digits,
 )
-from avahi_gpu.render.matrix import WIDTH, shorten
+from avahi_gpu.render.matrix import WIDTH
 from avahi_gpu.render.table import align
 from avahi_gpu.render.text import printable
 
@@ -108,7 +108,9 @@ def show_matrix(
     links = {(link.source, link.target): link for link in measured.links}
     count = len(measured.nodes)
     width = max(NAME_MIN, WIDTH - CELL * count - 4)
-    names = [f"{n:>3} {shorten(printable(node.host), width)}" for n, node in enumerate(measured.nodes, 1)]
+    names = [
+        f"{n:>3} {shorten_middle(printable(node.host), width)}" for n, node in enumerate(measured.nodes, 1)
+    ]
     room = max(len(name) for name in names)
     out.print(Text(title, style="bold"))
     out.print(Text(" " * room + "".join(f"{f'→{n}':>{CELL}}" for n in range(1, count + 1)), style="bold"))
@@ -130,6 +132,14 @@ def show_matrix(
             line.append(" ").append(f"{word:>{CELL - 1}}", style=style)
         out.print(line)
     out.print("")
+
+
+def shorten_middle(name: str, width: int) -> str:
+    """Return a name of at most ``width`` characters; both its ends stay, as names often end in a number."""
+    if len(name) <= width:
+        return name
+    tail = (width - 1) // 2
+    return f"{name[: width - 1 - tail]}…{name[len(name) - tail :]}"
 
 
 def show_number(value: float) -> str:
@@ -160,7 +170,7 @@ def list_links(measured: Measurement, out: Console) -> None:
 
 def show_reductions(measured: Measurement, out: Console) -> None:
     """Print the all-reduce by size, or why there is none."""
-    if measured.omitted:
+    if measured.omitted and not measured.failed:  # that is told as an error
         out.print(f"all-reduce was not measured: {printable(measured.omitted, 500)}")
     if not measured.reductions:
         return

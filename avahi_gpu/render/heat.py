@@ -13,18 +13,19 @@ from xml.sax.saxutils import escape
 
 from avahi_gpu.model.gauge import Judgement, Measurement, Reduction
 from avahi_gpu.model.units import show_bandwidth, show_bytes, show_rate, show_seconds, three_digits
-from avahi_gpu.render.gauge import bus_bandwidth, heat_step
+from avahi_gpu.render.gauge import bus_bandwidth, heat_step, shorten_middle
 from avahi_gpu.render.text import printable
 
 WIDTH = 960
 MARGIN = 24
-TOP = 104  # below the title and the sentence on the slowest link
+TOP = 118  # below the title and the sentence on the slowest link
 NAMES = 168  # width of the column of names
 MAP = 400  # width of the cells, whatever their number
 CELL_MAX = 110.0
 PLOT_LEFT, PLOT_RIGHT = 668.0, 920.0
 PLOT_HEIGHT = 250.0
-NAME_MAX = 18  # characters
+NAME_MAX = 16  # characters
+SUBTITLE = 118  # characters of the sentence on the slowest link
 LINE = 128  # characters of a sentence below
 SENTENCES = 6
 LABEL_WIDTH = 58.0  # of a size on the axis
@@ -59,7 +60,7 @@ def draw_heat(measured: Measurement, judged: Judgement) -> str:
         f"<style>{STYLE}</style>",
         f'<rect class="page" width="{WIDTH}" height="{height:.0f}"/>',
         f'<text class="ink" x="{MARGIN}" y="36" font-size="20" font-weight="bold">{title}</text>',
-        f'<text class="soft" x="{MARGIN}" y="60">{_words(judged.summary, 120)}</text>',
+        *_subtitle(judged.summary),
         *(_map(measured, judged, cell) if count <= CELLS_MAX else _too_many(measured)),
         *_legend(below),
         *_plot(measured),
@@ -73,6 +74,14 @@ def _words(text: str, limit: int) -> str:
     return escape(printable(text, limit))
 
 
+def _subtitle(summary: str) -> Iterator[str]:
+    lines = textwrap.wrap(
+        printable(summary, 400), SUBTITLE, max_lines=2, placeholder=" …", break_on_hyphens=False
+    )
+    for number, line in enumerate(lines):
+        yield f'<text class="soft" x="{MARGIN}" y="{60 + 18 * number}">{escape(line)}</text>'
+
+
 def _map(measured: Measurement, judged: Judgement, cell: float) -> Iterator[str]:
     best = max((link.bits_per_s or 0.0 for link in measured.links), default=0.0) or 1.0
     unit, size = ("Gbit/s", 1e9) if best >= 1e9 else ("Mbit/s", 1e6)
@@ -81,7 +90,7 @@ def _map(measured: Measurement, judged: Judgement, cell: float) -> Iterator[str]
     yield f'<text class="soft" x="{MARGIN}" y="{TOP - 8}" font-size="12">{what}</text>'
     for number, node in enumerate(measured.nodes):
         middle = number * cell + cell / 2
-        name = _words(node.host, NAME_MAX)
+        name = escape(shorten_middle(printable(node.host), NAME_MAX))
         yield (
             f'<text class="ink" x="{left - 34}" y="{TOP + middle + 5:.1f}" text-anchor="end" '
             f'font-size="{max(9.0, min(14.0, cell * 0.5)):.1f}">{name}</text>'
@@ -140,7 +149,9 @@ def _legend(y: float) -> Iterator[str]:
 def _plot(measured: Measurement) -> Iterator[str]:
     if not measured.reductions:
         why = printable(measured.omitted or "no all-reduce was measured", 120)
-        for number, line in enumerate(textwrap.wrap(f"all-reduce was not measured: {why}", 36)):
+        for number, line in enumerate(
+            textwrap.wrap(f"all-reduce was not measured: {why}", 34, break_on_hyphens=False)
+        ):
             yield f'<text class="soft" x="{PLOT_LEFT:.0f}" y="{TOP + 24 + 20 * number}">{escape(line)}</text>'
         return
     points = sorted(measured.reductions, key=lambda r: r.size)
@@ -202,7 +213,9 @@ def _sentences(measured: Measurement, judged: Judgement) -> Iterator[str]:
         ("no link is far slower than the others or than its cards",) if measured.links else ()
     )
     for trouble in troubles[:SENTENCES]:
-        yield from textwrap.wrap(printable(trouble, 600), LINE, subsequent_indent="    ")
+        yield from textwrap.wrap(
+            printable(trouble, 600), LINE, subsequent_indent="    ", break_on_hyphens=False
+        )
     if len(troubles) > SENTENCES:
         yield f"and {len(troubles) - SENTENCES} more"
 

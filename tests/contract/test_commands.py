@@ -501,6 +501,7 @@ def test_who_is_not_root_is_told_so(arguments: tuple[str, ...], lab: Cluster) ->
         ("setup", "--yes", "--program", "/opt/avahi-gpu/bin/avahi-gpu"),
         ("bench",),
         ("bench", "--nnodes", "1"),
+        ("bench", "--nnodes", "2:3"),
         ("bench", "--nnodes", "2", "--model", "huge"),
         ("bench", "--nnodes", "2", "--dtype", "int3"),
         ("bench", "--nnodes", "2", "--nproc-per-node", "xpu"),

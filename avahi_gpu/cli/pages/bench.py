@@ -21,7 +21,7 @@ PAGE = Page(
         "What is told": ("--model", "--dtype", "--svg", "--json"),
         "The nodes": ("--job", "--master", "--cluster", "--key-file"),
         "The network": ("--interface", "--peers"),
-        "Waiting and losing": ("--join-timeout", "--last-call", "--lost-after"),
+        "Waiting and losing": ("--join-timeout", "--lost-after"),
     },
     offers={
         "--master": "nodes",
@@ -33,7 +33,7 @@ PAGE = Page(
     },
     exits={
         "0": "all was measured, whatever it is",
-        "1": "it was broken off: a node was lost or left; or no port, no network, no agreement",
+        "1": "it was broken off, as a node was lost or left, or it failed: no port, no network, no agreement",
         "2": "wrong usage, a mistake in `/etc/avahi-gpu/config.toml` or a variable, or an unusable key file",
         "3": "fewer nodes than expected in time (`--join-timeout`)",
         "130": EXITS["130"],

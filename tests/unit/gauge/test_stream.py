@@ -20,7 +20,7 @@ HERE = "127.0.0.1"
 @pytest.fixture
 def receiver() -> Iterator[stream.Receiver]:
     opened = stream.Receiver(HERE)
-    opened.secret = SECRET
+    opened.let_in(SECRET, [HERE])
     yield opened
     opened.close()
 
@@ -66,13 +66,19 @@ def test_who_does_not_know_the_secret_is_not_answered(receiver: stream.Receiver)
     assert tried.bits_per_s is None and tried.error.startswith(f"{HERE} port {receiver.port}: ")
 
 
-def test_before_the_secret_is_known_nobody_is_let_in() -> None:
+def test_others_than_the_nodes_are_not_answered_nor_anybody_before_they_are_known() -> None:
     opened = stream.Receiver(HERE)
     try:
-        with pytest.raises(ValueError):
-            stream.read_head(stream.HEAD.pack(b"0" * 32, stream.ECHO, 1.0, 0.0), opened.secret)
+        early = stream.measure(way(opened), 0.02, 0.1)
+        opened.let_in(SECRET, ["127.0.0.2"])
+        stranger = stream.measure(way(opened), 0.02, 0.1)
+        place = Place("here", HERE, opened.port)
+        node = stream.measure(stream.Way("127.0.0.2", place, SECRET), 0.02, 0.1)
     finally:
         opened.close()
+
+    assert early.bits_per_s is stranger.bits_per_s is None and early.error and stranger.error
+    assert node.error == ""
 
 
 @pytest.mark.parametrize(
