@@ -18,7 +18,7 @@ BASE = "systemd-sysv dbus iproute2 python3 ca-certificates"
 # what may be installed later: machines have no network but their LAN, so it lies in an archive of their own
 ARCHIVE = (
     "avahi-daemon avahi-utils libnss-mdns openssh-server python3-venv python3-apt sudo nftables ufw "
-    "firewalld systemd-resolved libnss-resolve iputils-ping procps"
+    "firewalld systemd-resolved libnss-resolve iputils-ping procps man-db bash-completion"
 )
 
 _DOWNLOAD = """set -eu

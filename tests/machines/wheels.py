@@ -9,6 +9,7 @@ import hashlib
 import platform
 import shutil
 import sys
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -91,10 +92,10 @@ def _tools() -> Path:
     )
 
 
-def _sources() -> str:
-    """Return a digest of everything that the wheel is built from."""
+def digest_of(names: Sequence[str]) -> str:
+    """Return a digest of files and folders of the working tree."""
     digest = hashlib.sha256()
-    for name in SOURCES:
+    for name in names:
         top = REPOSITORY / name
         for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
             if path.is_file() and "__pycache__" not in path.parts:
@@ -119,7 +120,7 @@ def project_wheel() -> Path:
         step([*PIP, "wheel", "-q", *options, copy], "building the wheel")
         shutil.rmtree(copy)
 
-    return next(made("wheel", key_of(_sources()), build, kept_s=BRIEFLY_S).glob("*.whl"))
+    return next(made("wheel", key_of(digest_of(SOURCES)), build, kept_s=BRIEFLY_S).glob("*.whl"))
 
 
 def all_wheels(release: str) -> Path:
