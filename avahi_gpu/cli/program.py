@@ -12,9 +12,8 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from avahi_gpu import __version__
 from avahi_gpu.cli.app import read_ahead
-from avahi_gpu.cli.outcome import guarded, tell_error, write_json
+from avahi_gpu.cli.outcome import finish, guarded, tell_error, write_json
 from avahi_gpu.cli.plain_values import spare_adapters
 from avahi_gpu.errors import ExitCode
 from avahi_gpu.result import failed
@@ -116,21 +115,30 @@ app = typer.Typer(
 )
 
 
-def show_version(wanted: bool) -> None:
-    """Print the version and end, where ``--version`` was given."""
-    if wanted:
-        typer.echo(f"avahi-gpu {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def options(
-    _version: Annotated[
+    context: typer.Context,
+    *,
+    version: Annotated[
         bool,
-        typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit."),
+        typer.Option("--version", help="Show the versions of avahi-gpu, Avahi, Python and torch, and exit."),
     ] = False,
+    python: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="With --version: another Python, whose torch is told."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="With --version: one JSON object.")] = False,
 ) -> None:
     """Options of the program itself."""
+    if version:
+        from avahi_gpu.cli import version as versions
+
+        with guarded(versions.COMMAND, as_json=as_json):
+            finish(versions.tell_versions(python), as_json=as_json, show=versions.show)
+    if python is not None or as_json:
+        context.fail("--python and --json stand behind a command, or beside --version.")
+    if context.invoked_subcommand is None:
+        context.fail("Missing command.")
 
 
 def run(arguments: list[str]) -> int:

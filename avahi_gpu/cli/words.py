@@ -21,7 +21,9 @@ SUMMARIES: dict[str, str] = {
 TABLE: Table = {
     "": (
         {
-            "--version": (None, "Show the version and exit.", False),
+            "--version": (None, "Show the versions of avahi-gpu, Avahi, Python and torch, and exit.", False),
+            "--python": ("@files", "With --version: another Python, whose torch is told.", False),
+            "--json": (None, "With --version: one JSON object.", False),
             "-h": (None, "Show this help and exit.", False),
             "--help": (None, "Show this help and exit.", False),
         },
