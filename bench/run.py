@@ -14,7 +14,19 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench import agreement, cost, discovery, doctor, names, newcomer, outage, recovery, start
+from bench import (
+    agreement,
+    cost,
+    discovery,
+    doctor,
+    idle_lab,
+    names,
+    newcomer,
+    outage,
+    recovery,
+    start,
+    watching,
+)
 from bench.measure import Chapter
 from bench.results import Results
 from bench.table import SUMMARY, fill, mark_down, show, summary
@@ -46,6 +58,9 @@ class Plan:
     names: int = 5
     windows: int = 5
     window_s: float = 6.0
+    watch: int = 10
+    idle: tuple[int, ...] = (3, 6, 10, 20, 40)
+    idle_s: float = 60.0
 
 
 FULL = Plan()
@@ -66,6 +81,9 @@ QUICK = Plan(
     names=1,
     windows=2,
     window_s=5.0,
+    watch=2,
+    idle=(3,),
+    idle_s=5.0,
 )
 THOROUGH = Plan(
     discovered=(3, 10),
@@ -94,6 +112,8 @@ PARTS: dict[str, Callable[[Plan, Tell], Iterator[Chapter]]] = {
     "newcomer": lambda plan, tell: newcomer.measure(plan.newcomer, tell),
     "discovery": lambda plan, tell: discovery.measure(plan.discovered, plan.discovery, tell),
     "names": lambda plan, tell: names.measure(plan.names, tell),
+    "watch": lambda plan, tell: watching.measure(plan.watch, tell),
+    "idle": lambda plan, tell: idle_lab.measure(plan.idle, plan.idle_s, tell),
 }
 
 # as the page has them
@@ -108,6 +128,8 @@ SUMMARY_ORDER = (
     "doctor",
     "discovery",
     "names",
+    "watch",
+    "idle",
 )
 
 

@@ -58,7 +58,7 @@ class Tap:
         sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
         try:
             sock.setblocking(False)
-            _attach(sock)
+            take_mdns_alone(sock)
             sock.bind((self._interface, ETH_P_ALL))
             asyncio.get_running_loop().add_reader(sock, self._take)
         except BaseException:
@@ -87,7 +87,8 @@ class Tap:
                 self._tell(self._interface, address[2] == OUTGOING, mdns_message.parse_packet(packet))
 
 
-def _attach(sock: socket.socket) -> None:
+def take_mdns_alone(sock: socket.socket) -> None:
+    """Let a packet socket of kind SOCK_DGRAM see mDNS alone."""
     program = b"".join(struct.pack("=HBBI", *line) for line in _FILTER)
     buffer = ctypes.create_string_buffer(program)
     # struct sock_fprog: a count, and a pointer behind the padding that the compiler puts there

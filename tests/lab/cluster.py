@@ -104,6 +104,12 @@ class Cluster:
             host.write(path, text)
         host.start_avahi(settle=settle)
 
+    def power_on_bare(self, host: Host) -> None:
+        """Boot a host again as it is before ``setup``: no file is written, and no avahi-daemon runs."""
+        host.bare = True
+        host.power_on(self._theirs)
+        host.wait_until_up(host.switch)
+
     def partition(self, *groups: Sequence[Host]) -> None:
         """Part the LAN: the hosts of each group see each other alone, and all keep their carrier."""
         network.part(self.hosts[0].switch, [[host.number for host in group] for group in groups])
