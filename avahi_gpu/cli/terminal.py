@@ -103,14 +103,14 @@ class Terminal:
         """Draw the screen; ``draw`` is called with its width and height."""
         from rich.console import Group
 
-        if self._live is None and not self._take():
+        if not _in_front() or not self._take():
             return
         assert self._live is not None
         size = self._console.size
         self._live.update(Group(*draw(size.width, size.height)), refresh=True)
 
     def _take(self) -> bool:
-        """Take the screen, unless it is there already or we are in the background."""
+        """Take the screen, unless that is done or we are in the background; return whether it is ours."""
         if self._live is not None:
             return True
         if not _in_front():

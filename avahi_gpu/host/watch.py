@@ -43,6 +43,7 @@ class Watch:
         self._jobs = JobWatch(avahi, interfaces, tell=self.wake)
         self._services: dict[str, Service] = {}
         self._adrift: set[str] = set()  # Avahi lost them with our own network: not a word that they have left
+        self._dead: set[str] = set()
         self._pulse = Pulse(self.wake)
         self._memory = FreeMemory()
         self._notes: list[WatchEvent] = []
@@ -113,7 +114,14 @@ class Watch:
         if service.own:
             return True
         beat = self._beat(service)
-        return beat.alive if beat is not None else None
+        alive = beat.alive if beat is not None else None
+        if alive is None and service.name in self._dead:
+            return False  # it has moved, and has not answered there yet
+        if alive is False:
+            self._dead.add(service.name)
+        else:
+            self._dead.discard(service.name)
+        return alive
 
     def _beat(self, service: Service) -> Beat | None:
         return self._pulse.beat(target_of(service))
@@ -173,8 +181,8 @@ class Watch:
                 service = self._services.get(event.name)
                 if service is not None and await aside(is_cut_off, service):
                     self._adrift.add(event.name)
-                elif event.name not in self._browser.services:
-                    self._services.pop(event.name, None)
+                else:
+                    self._drop(event.name)
             self.wake()
 
     async def _follow_avahi(self) -> None:
@@ -213,10 +221,15 @@ class Watch:
                 with contextlib.suppress(BusError):
                     await self._browser.resolve(service.name)
         for name in list(self._adrift):
-            if not await aside(is_cut_off, self._services[name]):
-                self._adrift.discard(name)
-                self._services.pop(name, None)
+            service = self._services.get(name)
+            if service is not None and not await aside(is_cut_off, service) and name in self._adrift:
+                self._drop(name)
         self.wake()
+
+    def _drop(self, name: str) -> None:
+        self._services.pop(name, None)
+        self._adrift.discard(name)
+        self._dead.discard(name)
 
 
 def target_of(service: Service) -> Target:

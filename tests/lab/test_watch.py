@@ -144,6 +144,7 @@ def test_events_on_a_pipe_survive_a_new_daemon_and_a_change_of_network(lab: Clus
         there = readdress(lab[1], 99)
         moved = wait_for_event(watching, "moved", "gpu-node-2", 10 + BUSY_S, alive)
         assert event_of(watching.lines[moved])["node"]["address"] == there
+        wait_for_event(watching, "alive", "gpu-node-2", 5 + BUSY_S, moved)
         own = readdress(lab[0], 98)
         new = wait_for_event(watching, "network", "", 5 + BUSY_S, moved)
         assert own in event_of(watching.lines[new])["says"]
