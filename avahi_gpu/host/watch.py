@@ -221,8 +221,8 @@ class Watch:
                 with contextlib.suppress(BusError):
                     await self._browser.resolve(service.name)
         for name in list(self._adrift):
-            service = self._services.get(name)
-            if service is not None and not await aside(is_cut_off, service) and name in self._adrift:
+            lost = self._services.get(name)
+            if lost is not None and not await aside(is_cut_off, lost) and name in self._adrift:
                 self._drop(name)
         self.wake()
 
