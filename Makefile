@@ -27,7 +27,7 @@ fuzz: ## Feed every parser with anything, and glibc with nsswitch.conf files, fo
 	    --timeout 1200 tests/lab/test_avahi_variants.py
 
 demo: ## Show the main job on three virtual hosts on this machine
-	@scripts/bootstrap
+	@scripts/bootstrap demo
 	@scripts/as-root .venv/bin/python -m bench.demo
 
 bench: ## Measure start, recovery, cost, doctor and discovery; ARGS="--only start" goes to the bench
