@@ -156,7 +156,7 @@ def main() -> int:
         return 1
     say()
     say(paint(f"It works: {HOSTS} hosts, one job, {time.monotonic() - start:.0f} s in all.", GREEN))
-    say("The virtual hosts are gone; this machine is as before.")
+    say("The virtual hosts are gone; this machine is as before. On real ones: docs/tutorial/first-cluster.md")
     return 0
 
 
