@@ -1,0 +1,119 @@
+"""The pages of other launchers, done to the letter on two hosts by the real tools."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.cluster import Cluster, cluster
+from tests.lab.pages import FOLDER, Done, follow_page
+from tests.lab.test_cluster_doctor_ssh import HOME, serve_ssh
+from tests.lab.test_peers import become_node
+from tests.lab.tiny_training import ACCELERATE, DEEPSPEED, TORCH, trained
+
+pytestmark = [pytest.mark.lab, pytest.mark.torch, pytest.mark.timeout(300)]
+
+BOTH = [(0, 2, "gpu-node-1"), (1, 2, "gpu-node-2")]
+WITHIN_S = 120.0  # a page's block takes ten seconds on two idle cores
+# mpirun refuses to run as root, which everybody is on the lab's hosts
+ROOT_ON_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Cluster]:
+    """Two nodes without GPUs; from the first one ssh leads to both."""
+    with cluster(2) as hosts:
+        for host in hosts:
+            become_node(host, "gpus=0")
+        one = hosts[0]
+        one.run(["mkdir", "-p", "/etc/ssh"], check=True)
+        one.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", "/run/key"], check=True)
+        servers = [serve_ssh(host, one.read("/run/key.pub")) for host in hosts]
+        one.run(["mv", "/run/key", f"{HOME}/.ssh/id_ed25519"], check=True)
+        keys = [one.run(["ssh-keyscan", "-t", "ed25519", h.address], check=True).stdout for h in hosts]
+        named = [f"{h.name}.local,{key}" for h, key in zip(hosts, keys, strict=True)]
+        one.write("/etc/ssh/ssh_known_hosts", "".join(named))
+        yield hosts
+        for server in servers:
+            server.end()
+
+
+def needs(*names: str) -> pytest.MarkDecorator:
+    """Skip where a program or a package is not installed; CI has all of them."""
+    missing = [n for n in names if shutil.which(n) is None and importlib.util.find_spec(n) is None]
+    return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} is not installed")
+
+
+def follow(page: str, lab: Cluster, script: str, under: str | None = None, **env: str) -> list[Done]:
+    given = {"HOME": HOME, **env}
+    return follow_page(page, lab.hosts, under=under, files={"train.py": script}, env=given, within_s=WITHIN_S)
+
+
+def test_torchrun_with_the_values_filled_in(lab: Cluster) -> None:
+    (done,) = follow("docs/how-to/torchrun-by-hand.md", lab, TORCH)
+
+    assert trained(done.outputs) == BOTH and "avahi-gpu:" not in "".join(done.outputs)
+
+
+@needs("deepspeed")
+def test_deepspeed_under_launch(lab: Cluster) -> None:
+    """And what the page says of master_addr in the configuration file: it stands there, and does nothing."""
+    (done,) = follow("docs/how-to/deepspeed.md", lab, DEEPSPEED, "Under avahi-gpu launch")
+
+    assert '"master_addr": "203.0.113.9"' in lab[0].read(f"{FOLDER}/ds_config.json")
+    assert trained(done.outputs) == BOTH
+
+
+@needs("deepspeed", "pdsh")
+def test_deepspeeds_own_command(lab: Cluster) -> None:
+    (done,) = follow("docs/how-to/deepspeed.md", lab, DEEPSPEED, "By the deepspeed command")
+
+    assert trained(done.outputs) == BOTH
+
+
+@needs("deepspeed")
+@pytest.mark.faults  # six interpreters load torch and DeepSpeed: 15 s of a core
+def test_deepspeeds_own_command_without_ssh(lab: Cluster) -> None:
+    (done,) = follow("docs/how-to/deepspeed.md", lab, DEEPSPEED, "Without ssh")
+
+    assert trained(done.outputs) == BOTH
+
+
+@needs("accelerate")
+def test_accelerate_with_the_avahi_rendezvous(lab: Cluster) -> None:
+    page = "docs/how-to/accelerate.md"
+    (done,) = follow(page, lab, ACCELERATE, "With the avahi rendezvous", ACCELERATE_USE_CPU="true")
+
+    assert trained(done.outputs) == BOTH and "leader gpu-node-1" in done.outputs[1]
+
+
+@needs("accelerate")
+@pytest.mark.faults  # as long again
+def test_accelerate_with_a_written_configuration(lab: Cluster) -> None:
+    page = "docs/how-to/accelerate.md"
+    (done,) = follow(page, lab, ACCELERATE, "With a written configuration", ACCELERATE_USE_CPU="true")
+
+    assert trained(done.outputs) == BOTH
+    for rank, host in enumerate(lab):
+        assert f"\nmachine_rank: {rank}\n" in host.read(f"{FOLDER}/accelerate.yaml")
+
+
+@needs("mpirun")
+def test_mpirun(lab: Cluster) -> None:
+    (done,) = follow("docs/how-to/mpi.md", lab, TORCH, **ROOT_ON_MPI)
+
+    assert trained(done.outputs) == BOTH
+
+
+def test_ssh_and_the_hosts_file(lab: Cluster) -> None:
+    before = lab[0].read("/etc/hosts")
+    try:
+        ssh, hosts = follow("docs/how-to/names.md", lab, "")
+    finally:
+        lab[0].write("/etc/hosts", before)
+
+    assert ssh.outputs[0].splitlines()[-1] == "gpu-node-2"
+    assert hosts.outputs[0].split() == [lab[1].address, "gpu-node-2.local", "gpu-node-2"]
