@@ -11,7 +11,8 @@ from pathlib import Path
 
 from avahi_gpu.checks.peers import restrict_peers
 from avahi_gpu.checks.registry import run_checks
-from avahi_gpu.cli.diagnosis import Format, Order, conclude
+from avahi_gpu.cli.diagnosis import Order, conclude
+from avahi_gpu.cli.verdicts import Format
 from avahi_gpu.errors import ChangeFailed, ExitCode, Misuse
 from avahi_gpu.host.configuration import read_settings
 from avahi_gpu.host.facts import gather_facts

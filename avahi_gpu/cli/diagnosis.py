@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import io
 import logging
 import os
@@ -21,6 +20,7 @@ from avahi_gpu.checks.registry import all_checks, run_checks, select_checks
 from avahi_gpu.checks.tracing import tell_story
 from avahi_gpu.cli.consent import ask_for, demand_consent, demand_root
 from avahi_gpu.cli.outcome import interruption
+from avahi_gpu.cli.verdicts import FailOn, Format
 from avahi_gpu.errors import AvahiGpuError, ChangeFailed, ExitCode, Misuse
 from avahi_gpu.host.facts import read_facts
 from avahi_gpu.host.interruption import heard
@@ -44,21 +44,6 @@ SETTLE_S = 8.0
 SETTLE_AGAIN_S = 0.5
 UNSETTLED = ("error", "unknown")
 PEOPLE = range(1000, 60001)  # numbers of users who are people (UID_MIN and UID_MAX of login.defs(5))
-
-
-class Format(str, enum.Enum):
-    """How the findings are printed."""
-
-    text = "text"
-    json = "json"
-    nagios = "nagios"
-
-
-class FailOn(str, enum.Enum):
-    """Which findings make the exit code 1."""
-
-    warn = "warn"
-    error = "error"
 
 
 @dataclass(frozen=True)

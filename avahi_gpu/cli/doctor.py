@@ -6,18 +6,15 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-import avahi_gpu.checks  # noqa: F401  registers them
-from avahi_gpu.checks.registry import all_checks, select_checks
-from avahi_gpu.cli.diagnosis import FailOn, Format, Order, demand_sense, diagnose, findings_of
 from avahi_gpu.cli.outcome import finish, guarded
+from avahi_gpu.cli.verdicts import FailOn, Format
 from avahi_gpu.errors import AvahiGpuError, Misuse
-from avahi_gpu.host.system import System
-from avahi_gpu.render.findings import nagios_line, show_list
 from avahi_gpu.render.text import console, printable
 from avahi_gpu.result import Result
 
 if TYPE_CHECKING:
     from avahi_gpu.cli.cluster_doctor import Round
+    from avahi_gpu.cli.diagnosis import Order
 
 NAGIOS_UNKNOWN = 3  # Monitoring Plugins guidelines
 
@@ -80,6 +77,9 @@ def command(  # noqa: PLR0917  typer takes options as parameters
     ] = None,
 ) -> None:
     """Explain what keeps this machine, or its peers, from working together; with --fix mend it."""
+    from avahi_gpu.cli.diagnosis import Order, demand_sense, diagnose
+    from avahi_gpu.host.system import System
+
     chosen = Format.json if as_json else format
     order = Order(
         tuple(peers or ()),
@@ -115,21 +115,28 @@ def command(  # noqa: PLR0917  typer takes options as parameters
         if listing:
             if chosen is Format.nagios or fix or report is not None:
                 raise Misuse("--list only lists", "leave --fix, --report and --format nagios out")
-            ignored = select_checks(order.ignore)
-            listed = [c for c in select_checks(order.only) or all_checks() if c not in ignored]
-            rows = [(c.id, c.area, c.slug, c.says) for c in listed]
-            data = [dict(zip(("id", "area", "slug", "says"), row, strict=True)) for row in rows]
-            finish(
-                Result("doctor", {"checks": data}),
-                as_json=chosen is Format.json,
-                show=lambda _: show_list(rows, console()),
-            )
+            _list(order)
         finish(diagnose(System(), order), as_json=chosen is Format.json, show=lambda _: None)
+
+
+def _list(order: Order) -> NoReturn:
+    """Print the checks that are asked for, and end."""
+    import avahi_gpu.checks  # noqa: F401  registers them
+    from avahi_gpu.checks.registry import all_checks, select_checks
+    from avahi_gpu.render.findings import show_list
+
+    ignored = select_checks(order.ignore)
+    listed = [c for c in select_checks(order.only) or all_checks() if c not in ignored]
+    rows = [(c.id, c.area, c.slug, c.says) for c in listed]
+    data = [dict(zip(("id", "area", "slug", "says"), row, strict=True)) for row in rows]
+    as_json = order.format is Format.json
+    finish(Result("doctor", {"checks": data}), as_json=as_json, show=lambda _: show_list(rows, console()))
 
 
 def _ask_together(order: Order, asked: Round, *, cluster: bool, serve: float | None) -> NoReturn:
     """Be one of the doctors that ask each other, and end."""
     from avahi_gpu.cli.cluster_doctor import serve_others, survey_cluster
+    from avahi_gpu.host.system import System
 
     as_json = order.format is Format.json
     if order.fix or order.format is Format.nagios:
@@ -143,6 +150,10 @@ def _ask_together(order: Order, asked: Round, *, cluster: bool, serve: float | N
 
 def _monitor(order: Order) -> None:
     """Print the one line that a monitoring system reads, and end with its exit code."""
+    from avahi_gpu.cli.diagnosis import demand_sense, findings_of
+    from avahi_gpu.host.system import System
+    from avahi_gpu.render.findings import nagios_line
+
     try:
         if order.fix:
             raise Misuse("--fix and --format nagios do not go together", "a monitor only looks")

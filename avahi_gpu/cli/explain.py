@@ -5,16 +5,17 @@ from __future__ import annotations
 import difflib
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markdown import Markdown
 
-from avahi_gpu.checks.registry import Check, all_checks, find_check
 from avahi_gpu.cli.outcome import guarded
 from avahi_gpu.cli.shipped import folder_of
 from avahi_gpu.errors import AvahiGpuError, Misuse
 from avahi_gpu.render.text import console
+
+if TYPE_CHECKING:
+    from avahi_gpu.checks.registry import Check
 
 
 def command(
@@ -24,6 +25,8 @@ def command(
     with guarded("explain"):
         text = page_path(chosen(finding)).read_text(encoding="utf-8")
         if sys.stdout.isatty():
+            from rich.markdown import Markdown
+
             console().print(Markdown(text))
         else:
             sys.stdout.write(text)
@@ -31,6 +34,9 @@ def command(
 
 def chosen(name: str) -> Check:
     """Return the check of that id or slug. Raises Misuse that names the nearest one."""
+    import avahi_gpu.checks  # noqa: F401  registers them
+    from avahi_gpu.checks.registry import all_checks, find_check
+
     found = find_check(name)
     if found is not None:
         return found

@@ -75,7 +75,7 @@ def test_other_commands_are_spared_what_only_the_doctor_needs(command: str) -> N
 
 def test_the_lan_is_asked_before_what_is_not_needed_for_that_is_loaded() -> None:
     """Its answers take 0.2 s and more: they come while the rest is being loaded."""
-    modules = loaded("import avahi_gpu.cli.program, avahi_gpu.cli.doctor")
+    modules = loaded("import avahi_gpu.cli.program, avahi_gpu.cli.doctor, avahi_gpu.cli.diagnosis")
 
     assert modules & {*NEVER, "jinja2", "rich.console", "pyroute2"} == set()
 
@@ -88,6 +88,15 @@ def test_a_completion_loads_no_more_than_its_words(words: str) -> None:
     modules = loaded(f"from avahi_gpu.cli.complete import answer\nassert answer('zsh', {words})")
 
     assert modules & {*NEVER, *LATER, "msgspec", "avahi_gpu.model", "avahi_gpu.checks"} == set()
+
+
+@pytest.mark.parametrize("command", ["doctor", "explain", "setup", "key", "completion"])
+def test_the_help_of_a_command_loads_neither_checks_nor_their_like(command: str) -> None:
+    modules = loaded(f"from avahi_gpu.cli.program import run\nrun(['{command}', '--help'])")
+
+    assert f"avahi_gpu.cli.{command}" in modules
+    heavy = {"asyncio", "rich.console", "jinja2", "dbus_next", "avahi_gpu.checks", "avahi_gpu.host.facts"}
+    assert modules & {*NEVER, *heavy} == set()
 
 
 def test_the_help_of_all_commands_loads_none_of_them() -> None:

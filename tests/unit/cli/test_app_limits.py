@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from avahi_gpu.cli.diagnosis import FailOn, Format, Order, demand_sense
+from avahi_gpu.cli.diagnosis import Order, demand_sense
+from avahi_gpu.cli.verdicts import FailOn, Format
 from avahi_gpu.errors import Misuse
 
 DOCTOR = ["-c", "from avahi_gpu.cli.app import main; main()", "doctor", "--only", "names"]
