@@ -53,9 +53,14 @@ def read_wish(words: Sequence[str], table: Table) -> Wish:
     """Return what is to be completed: the last of ``words``, which follow the program's name."""
     *before, last = words or [""]
     last = last[1:] if last[:1] in ("'", '"') else last  # of bash, which passes them as typed
-    command = next((n for n, word in enumerate(before) if not word.startswith("-")), None)
+    own = table[""][0]  # the program's options, some with a value
+    places = (
+        n for n, word in enumerate(before)
+        if not word.startswith("-") and own.get(before[n - 1] if n else "", (None,))[0] is None
+    )  # fmt: skip
+    command = next(places, None)
     if command is None:
-        return _options("", before, last, table) if last.startswith("-") else Wish(last, (COMMANDS,))
+        return _of_command("", before, last, table)
     if before[command] == "help":
         return Wish(last, (COMMANDS,)) if command == len(before) - 1 else Wish(last)
     if before[command] not in table:
@@ -89,6 +94,8 @@ def _of_command(command: str, before: Sequence[str], last: str, table: Table) ->
         return _options(command, before, last, table)
     if given < len(arguments) or (many and arguments):
         return _value(last, arguments[min(given, len(arguments) - 1)])
+    if not command:
+        return Wish(last, (COMMANDS,))
     return _options(command, before, last, table) if not last else Wish(last)
 
 
