@@ -1,6 +1,6 @@
 # Every target installs what it needs first and says so; a second run has nothing to install.
 
-.PHONY: help test faults kills fuzz demo bench chaos torches lint dist deb clean
+.PHONY: help test faults kills fuzz demo bench chaos torches pictures lint dist deb clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -41,6 +41,10 @@ torches: ## Run the tests that need torch with other versions of it, gigabytes e
 chaos: ## Break ten jobs on the lab in a hundred ways, for twenty minutes; ARGS="--seed 2" for other ones
 	@scripts/bootstrap
 	@scripts/as-root .venv/bin/python -m chaos $(ARGS)
+
+pictures: ## Make the pictures of README and docs anew, on virtual hosts; ARGS="architecture" makes one alone
+	@scripts/bootstrap
+	@scripts/as-root .venv/bin/python -m pictures $(ARGS)
 
 lint: ## Check style and types only
 	@scripts/bootstrap python

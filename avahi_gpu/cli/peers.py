@@ -32,7 +32,7 @@ from avahi_gpu.result import Result
 EXPECT_TIMEOUT_S = 10.0  # a machine that is switched on and set up is seen within a second
 MAX_EXPECT = 1000
 MAX_TIMEOUT_S = 86400.0
-READY = ("table", "json", "ansible", *FORMATS)
+READY = ("table", "json", "ansible", "svg", *FORMATS)
 
 
 def command(
@@ -80,6 +80,11 @@ def command(
 
             wish = Wish(cluster or "", expect, timeout)
             finish(asyncio.run(follow(wish, as_json=as_json)), as_json=as_json, show=lambda _: None)
+        if format == "svg":
+            from avahi_gpu.cli.lan_picture import picture
+
+            drawn, result = asyncio.run(picture(_look(expect, timeout, cluster)))
+            finish(result, as_json=False, show=lambda _: typer.echo(drawn, nl=False))
         peers, result = asyncio.run(_look(expect, timeout, cluster))
         if format in FORMATS:
             from avahi_gpu.cli.listing import print_list
@@ -88,7 +93,16 @@ def command(
             finish(Result("peers", {}), as_json=False, show=lambda _: None)
         if format == "ansible":
             finish(result, as_json=False, show=lambda _: show_inventory(peers, host))
-        finish(result, as_json=as_json, show=lambda _: show_peers(peers, console()))
+        finish(result, as_json=as_json, show=lambda _: _show_table(peers))
+
+
+def _show_table(peers: list[Peer]) -> None:
+    """Print the table; on stderr whether this machine itself is missing in it."""
+    show_peers(peers, console())
+    sys.stdout.flush()
+    if peers and not any(p.self for p in peers):
+        hint = f"run `{AS_ROOT} setup` to make it one"
+        typer.echo(f"avahi-gpu: this machine is no node itself, nobody sees it: {hint}", err=True)
 
 
 def show_inventory(peers: list[Peer], host: str | None) -> None:
@@ -108,7 +122,7 @@ def _refuse_nonsense(
         raise Misuse(f"--expect {expect} makes no sense", f"give a number from 1 to {MAX_EXPECT}")
     if timeout is not None and not 0 < timeout <= MAX_TIMEOUT_S:
         raise Misuse(f"--timeout {timeout:g} makes no sense", "give seconds, more than 0 and at most a day")
-    if format in ("ansible", *FORMATS) and (as_json or watch):
+    if format in ("ansible", "svg", *FORMATS) and (as_json or watch):
         what = "an inventory" if format == "ansible" else f"--format {format}"
         raise Misuse(f"{what} goes with neither --json nor --watch", "leave out one of them")
 

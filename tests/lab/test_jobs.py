@@ -1,4 +1,4 @@
-"""``avahi-gpu jobs`` on a real LAN: real nodes of jobs, one of which waits, and a leader that is cut off."""
+"""``avahi-gpu jobs`` and the picture on a real LAN: real nodes of jobs, one waits, a leader is cut off."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable
 from typing import Any
+from xml.etree import ElementTree as ET
 
 from tests.lab.cluster import Cluster
 from tests.lab.host import Host
@@ -39,8 +40,12 @@ def member_hosts(job: dict[str, Any]) -> list[str]:
 
 def test_the_jobs_of_the_lan_with_a_loss_of_the_leader(make_cluster: Callable[..., Cluster]) -> None:
     lab = make_cluster(3)
-    for host in lab:
-        become_node(host)
+    become_node(lab[0])
+    become_node(lab[1])
+    stranger = lab[2].run(["avahi-gpu", "peers", "--expect", "2"], timeout=60)
+    assert (stranger.returncode, "this machine is no node itself" in stranger.stderr) == (0, True)
+    assert lab[1].run(["avahi-gpu", "peers", "--expect", "2"], timeout=60).stderr == ""
+    become_node(lab[2])
     empty = lab[0].run(["avahi-gpu", "jobs"], timeout=60)
     assert (empty.returncode, empty.stdout.splitlines()[0]) == (0, "No job runs on this LAN.")
 
@@ -83,6 +88,14 @@ def test_the_jobs_of_the_lan_with_a_loss_of_the_leader(make_cluster: Callable[..
         assert re.search(r"^llama +runs +gpu-node-1 +3 of 3 +1 ", shown, re.M), shown
         assert "waits for 2 nodes more: start the same command on gpu-node-1, gpu-node-3" in shown
         assert shown.index("Cluster lab:") > shown.index("llama")
+
+        svg = lab[1].run(["avahi-gpu", "peers", "--expect", "3", "--format", "svg"], timeout=60)
+        told = [
+            element.text for element in ET.fromstring(svg.stdout).iter("{http://www.w3.org/2000/svg}text")
+        ]
+        assert (svg.returncode, svg.stderr) == (0, "")
+        assert {"gpu-node-1", "gpu-node-2", "gpu-node-3", "★ llama: leads", "llama: rank 2"} <= set(told)
+        assert "3 nodes, 0 GPUs, 1 job running" in told
 
         watch.wait_for("runs round 1: gpu-node-1, gpu-node-2, gpu-node-3; leader gpu-node-1", SEEN_S)
 

@@ -11,6 +11,7 @@ PAGE = Page(
         Example("avahi-gpu peers", "who is there, with GPUs, and who answers"),
         Example("avahi-gpu peers --expect 3", "wait for three nodes, ten seconds at most"),
         Example("avahi-gpu peers --watch", "follow who comes and who goes"),
+        Example("avahi-gpu peers --format svg > lan.svg", "a picture of nodes, GPUs and jobs"),
         Example("avahi-gpu peers --json | jq -r '.data.peers[].address'", "their addresses, for a script"),
     ),
     groups={

@@ -18,6 +18,7 @@ from avahi_gpu.cli.program import app
         (["--host", "gpu-node-1", "--format", "table"], "--host"),
         (["--format", "ansible", "--watch"], "an inventory"),
         (["--format", "hosts", "--list"], "--list"),
+        (["--format", "svg", "--watch"], "--format svg goes with neither"),
         (["--format", "yaml"], "no such format"),
         (["--expect", "0"], "--expect 0"),
         (["--expect", "-3"], "--expect -3"),
