@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, permutations
 
 from avahi_gpu.render.drawing import box, document, fit, group, line, paint, words
 from tests.unit.test_arrows import ARROWS, EXCEPTIONS, FILES, PACKAGE, imports, is_pure
@@ -19,6 +19,7 @@ HOLDS = {  # what a room is for; the rest is read from the code
     "checks": "facts to findings",
     "render": "tables, diffs, pictures",
     "launch": "preflight, torch's agent",
+    "gauge": "measures the network",
     "survey": "all nodes try each other",
     "changes": "plan, journal, undo",
     "rendezvous": "how a job's nodes agree: a state machine with thin edges",
@@ -96,7 +97,11 @@ def reduced(rooms: Mapping[str, Room]) -> dict[str, frozenset[str]]:
 
 
 def lay_out(arrows: Mapping[str, Iterable[str]]) -> dict[str, Spot]:
-    """Return where each room stands: below all that import it, as wide as these together."""
+    """Return where each room stands: below all that import it, as wide as these together.
+
+    The rooms of the second row, from which all others follow, stand in the first order, by name, in which
+    the fewest arrows run through a room.
+    """
     users: dict[str, list[str]] = {name: [u for u in arrows if name in set(arrows[u])] for name in arrows}
 
     def depth(name: str) -> int:
@@ -105,24 +110,37 @@ def lay_out(arrows: Mapping[str, Iterable[str]]) -> dict[str, Spot]:
     rows: dict[int, list[str]] = {}
     for name in arrows:
         rows.setdefault(depth(name), []).append(name)
+    trials = (_place({**rows, 1: list(order)}, users) for order in permutations(sorted(rows[1])))
+    return min(trials, key=lambda spots: len(crossings(arrows, spots)))
 
-    def reaches_far(name: str) -> bool:
-        return any(depth(used) > depth(name) + 1 for used in arrows[name])
 
-    # whose arrow goes past the next row stands outside, where it meets nothing; who share one stand together
-    rows[1].sort(key=lambda name: (not reaches_far(name), sorted(arrows[name]), name))
+def crossings(arrows: Mapping[str, Iterable[str]], spots: Mapping[str, Spot]) -> list[tuple[str, str]]:
+    """Return the arrows that run through a room on their way, or find none straight down."""
+    found = []
+    for user, used in ((one, other) for one in arrows for other in arrows[one]):
+        source, target, x = spots[user], spots[used], _way(spots[user], spots[used])
+        between = [s for s in spots.values() if source.top < s.top < target.top]
+        if not target.left < x < target.right or any(s.left <= x <= s.right for s in between):
+            found.append((user, used))
+    return found
+
+
+def _place(rows: Mapping[int, Sequence[str]], users: Mapping[str, Sequence[str]]) -> dict[str, Spot]:
     spots: dict[str, Spot] = {}
     for number, name in enumerate(rows[1]):
         spots[name] = Spot(MARGIN + number * STEP, MARGIN + number * STEP + WIDTH, _top(1))
     for name in rows[0]:
         spots[name] = Spot(MARGIN, MARGIN + len(rows[1]) * STEP - GAP, _top(0))
     for row in sorted(rows)[2:]:
-        of = {name: [spots[user] for user in users[name]] for name in rows[row]}
-        wanted = [
-            Spot(min(s.left for s in some), max(s.right for s in some), _top(row)) for some in of.values()
-        ]
-        spots.update(zip(of, _apart(wanted), strict=True))
+        of = [[spots[user] for user in users[name]] for name in rows[row]]
+        wanted = [Spot(min(s.left for s in some), max(s.right for s in some), _top(row)) for some in of]
+        spots.update(zip(rows[row], _apart(wanted), strict=True))
     return spots
+
+
+def _way(source: Spot, target: Spot) -> float:
+    """Return the middle of what both have of the width in common."""
+    return (max(source.left, target.left) + min(source.right, target.right)) / 2
 
 
 def _top(row: int) -> float:
@@ -166,7 +184,7 @@ def draw_architecture() -> str:
 def _arrow(spots: Mapping[str, Spot], user: str, used: str) -> str:
     """Return an arrow straight down, in the middle of what both rooms have of their width in common."""
     source, target = spots[user], spots[used]
-    x = (max(source.left, target.left) + min(source.right, target.right)) / 2
+    x = _way(source, target)
     y1, y2 = source.top + HEIGHT, target.top
     shaft = line(x, y1, x, y2 - 8, stroke="rail")
     head = f'<path d="M{x - 5:g} {y2 - 9:g}h10l-5 8z"{paint("rail")}/>'
@@ -182,12 +200,15 @@ def _side_door(spots: Mapping[str, Spot], place: str, target: str) -> str:
     """Return the dashed way of one module to a room beside its own."""
     room, module = place.split("/")
     source, end = spots[room], spots[target]
-    x1, y1, x2, y2 = source.left + 26, source.top, end.right - 26, end.top + HEIGHT
-    middle = (y1 + y2) / 2
-    way = f"M{x1:g} {y1:g}C{x1:g} {middle:g} {x2:g} {middle:g} {x2:g} {y2 + 8:g}"
+    right = end.left >= source.left
+    x1, x2 = (source.right - 8, end.left + 26) if right else (source.left + 8, end.right - 26)
+    y1, y2 = source.top, end.top + HEIGHT
+    way = f"M{x1:g} {y1:g}V{y2 + 34:g}C{x1:g} {y2 + 12:g} {x2:g} {y2 + 34:g} {x2:g} {y2 + 8:g}"
     dashed = f'<path d="{way}" stroke-width="1.5" stroke-dasharray="4 4"{paint("none", "warn")}/>'
     head = f'<path d="M{x2 - 5:g} {y2 + 9:g}h10l-5 -8z"{paint("warn")}/>'
-    label = words(x1 + 12, y1 - 8, module, size=SMALL, ink="warn")
+    label = words(
+        x1 + (-8 if right else 8), y1 - 8, module, size=SMALL, ink="warn", anchor="end" if right else "start"
+    )
     return group([dashed, head, label], f"{place} alone imports {target}")
 
 

@@ -109,7 +109,7 @@ TABLE: Table = {
             "--watch": (None, "Go on looking: a live table, or a line for each event on a pipe.", False),
             "--cluster": ("", "The nodes of that cluster alone.", False),
             "--json": (None, "Print one JSON object; with --watch one for each event.", False),
-            "--format": ("table json ansible deepspeed mpi accelerate env ssh hosts", "How they are printed.", False),
+            "--format": ("table json ansible svg deepspeed mpi accelerate env ssh hosts", "How they are printed.", False),
             "--list": (None, "--format ansible: the whole inventory, as without it.", False),
             "--host": ("@nodes", "--format ansible: the variables of one host.", False),
             "-h": (None, "Show this help and exit.", False),

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from pictures.architecture import HEIGHT, HOLDS, draw_architecture, lay_out, read_rooms, reduced
+from pictures.architecture import HOLDS, crossings, draw_architecture, lay_out, read_rooms, reduced
 from tests.unit.test_arrows import ARROWS
 
 FOLDER = Path(__file__).resolve().parents[3] / "docs" / "pictures"
@@ -49,14 +49,7 @@ def test_rooms_stand_apart_and_every_arrow_leads_down_onto_its_room() -> None:
 
     for one, other in combinations(spots.values(), 2):
         assert one.top != other.top or one.right < other.left or other.right < one.left
-    for user, used in ((u, t) for u in arrows for t in arrows[u]):
-        left, right = max(spots[user].left, spots[used].left), min(spots[user].right, spots[used].right)
-        x = (left + right) / 2
-        assert left < right
-        assert spots[user].top < spots[used].top
-        between = [s for s in spots.values() if spots[user].top < s.top < spots[used].top]
-        assert not any(s.left <= x <= s.right for s in between), f"{user} to {used} runs through a room"
-    assert HEIGHT > 0
+    assert crossings(arrows, spots) == []
 
 
 @pytest.mark.parametrize("picture", sorted(p.name for p in FOLDER.glob("*.svg")))
