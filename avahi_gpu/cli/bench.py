@@ -143,14 +143,18 @@ def command(
             allow_skew=True,  # TCP does not care, and the all-reduce is left out where versions differ
             key=find_key(system, os.environ, config.key_file),
         )
-        ending = measure(request, quick=quick, reduce=not tcp)
-        judged, estimates = conclude(ending, parameters, kind)
-        ending.error = ending.error or failure_of(ending.measured) or draw(system, ending, judged, svg)
-        finish(
-            result_of(ending, judged, estimates),
-            as_json=as_json,
-            show=lambda _: show(ending, judged, estimates),
-        )
+    try:
+        with guarded("bench", as_json=as_json):
+            ending = measure(request, quick=quick, reduce=not tcp)
+            judged, estimates = conclude(ending, parameters, kind)
+            ending.error = ending.error or failure_of(ending.measured) or draw(system, ending, judged, svg)
+            result = result_of(ending, judged, estimates)
+            finish(result, as_json=as_json, show=lambda _: show(ending, judged, estimates))
+    except typer.Exit as end:
+        # all is said, and the rendezvous has said goodbye: nothing is left that its threads could do in order
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(end.exit_code)
 
 
 def check_nodes(smallest: int, largest: int) -> int:

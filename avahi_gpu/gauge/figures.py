@@ -75,7 +75,8 @@ def reduction_seconds(size: int, curve: Sequence[Reduction]) -> float:
         return points[0].seconds
     upper = next(i for i, point in enumerate(points) if point.size >= size)
     low, high = points[upper - 1], points[upper]
-    return low.seconds + (high.seconds - low.seconds) * (size - low.size) / (high.size - low.size)
+    share = (size - low.size) / (high.size - low.size)
+    return low.seconds * (1 - share) + high.seconds * share
 
 
 def estimate(measured: Measurement, parameters: int, dtype: str) -> Estimate:

@@ -8,7 +8,7 @@ EVERY_PAIR_UP_TO = 20  # nodes; 380 pairs take three minutes
 PAIR_S = 1.0  # of sending: what TCP needs to find its speed is a small part of it
 PAIR_MIN_S = 0.3
 BUDGET_S = 60.0  # for all pairs together, as long as that leaves each its smallest time
-QUICK_S = 0.25
+QUICK_S, QUICK_MIN_S, QUICK_BUDGET_S = 0.5, 0.25, 10.0
 ECHO_S = 0.2  # of round trips before it: a hundred on a LAN that is slow
 ECHO_QUICK_S = 0.05
 WARM_SHARE = 0.25  # of the sending is not counted: slow start, and queues that fill up
@@ -34,6 +34,7 @@ def make_schedule(nodes: int, *, quick: bool = False) -> Schedule:
     steps = sorted({1, nodes - 1}) if sampled else range(1, nodes)
     pairs = tuple((node, (node + step) % nodes) for step in steps for node in range(nodes))
     if quick:
-        return Schedule(pairs, QUICK_S, ECHO_QUICK_S, sampled)
+        send_s = min(QUICK_S, max(QUICK_MIN_S, QUICK_BUDGET_S / max(len(pairs), 1) - ECHO_QUICK_S))
+        return Schedule(pairs, send_s, ECHO_QUICK_S, sampled)
     send_s = min(PAIR_S, max(PAIR_MIN_S, BUDGET_S / max(len(pairs), 1) - ECHO_S))
     return Schedule(pairs, send_s, ECHO_S, sampled)

@@ -19,7 +19,7 @@ from avahi_gpu.launch.command import Request
 from avahi_gpu.launch.job import Display, Progress, settings_of, signals_raised
 from avahi_gpu.launch.outcome import Stopped
 from avahi_gpu.model.gauge import Measurement
-from avahi_gpu.rendezvous.dealings import JobEnded
+from avahi_gpu.rendezvous.dealings import JobEnded, Notice
 from avahi_gpu.rendezvous.mesh import Formed
 from avahi_gpu.rendezvous.messages import Skills
 from avahi_gpu.rendezvous.node import Node
@@ -54,10 +54,16 @@ def measure_network(request: Request, board: Board, *, quick: bool, reduce: bool
     Raises AvahiGpuError where nothing could be measured, KeyboardInterrupt and Stopped.
     """
     progress = Progress(request, board)
+    progress.loaded = True  # why there is no round is said by whoever waits for it
+
+    def hear(notice: Notice) -> None:
+        if not notice.over:  # nobody regroups: the end of the measurement says why
+            progress.hear(notice)
+
     skills = Skills(min_nodes=request.min_nodes, max_nodes=request.max_nodes)
     goodbye = ("left", "")
     with signals_raised():
-        node = Node.start(settings_of(request, skills), progress.hear)
+        node = Node.start(settings_of(request, skills), hear)
         try:
             formed = wait_for_round(node, request)
             ending = Measuring(node, formed, request, board, quick=quick, reduce=reduce).run()

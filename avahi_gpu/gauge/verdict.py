@@ -109,8 +109,15 @@ def summarize(slow: GaugedLink, measured: Measurement) -> str:
     if slow.bits_per_s is None:
         return f"slowest link: {way}, which could not be measured ({slow.error})"
     most, share = card_bits(slow, measured.nodes), card_share(slow, measured.nodes)
-    of = f", {share:.2f} of the {show_speed(round(most / 1e6))} of its cards" if most and share else ""
+    of = (
+        f", {show_share(share)} of the {show_speed(round(most / 1e6))} of its cards" if most and share else ""
+    )
     return f"slowest link: {way}, {show_rate(slow.bits_per_s)}{of}"
+
+
+def show_share(share: float) -> str:
+    """Return ``0.94``, and ``0.002`` where two digits would say nothing."""
+    return f"{share:.2f}" if share >= 0.01 else f"{share:.1g}"
 
 
 def describe_all(below: Sequence[GaugedLink], nodes: Sequence[GaugedNode]) -> str:
@@ -119,7 +126,7 @@ def describe_all(below: Sequence[GaugedLink], nodes: Sequence[GaugedNode]) -> st
     speed = show_speed(round((card_bits(best, nodes) or 0.0) / 1e6))
     return (
         f"no link gives what its cards could: {show_rate(best.bits_per_s or 0.0)} at best, "
-        f"{card_share(best, nodes) or 0.0:.2f} of {speed}. "
+        f"{show_share(card_share(best, nodes) or 0.0)} of {speed}. "
         "A slower switch in between, a rate limit, or machines too busy to send?"
     )
 
@@ -152,7 +159,7 @@ def describe_pair(links: Sequence[GaugedLink], measured: Measurement) -> str:
         len(links) == 1 and back is not None and (link.bits_per_s or 0.0) < ONE_WAY * (back.bits_per_s or 0.0)
     )
     share = card_share(link, measured.nodes)
-    of = f", {share:.2f} of what the cards give" if share is not None else ""
+    of = f", {show_share(share)} of what the cards give" if share is not None else ""
     suspect = next((n for n in (one, other) if n.link == "wireless" or n.duplex == "half"), one)
     why = guess(suspect, max(x.resent for x in links), one_way=one_way)
     ways = " both ways" if len(links) > 1 else ""

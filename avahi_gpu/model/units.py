@@ -33,7 +33,7 @@ def show_bytes(size: int) -> str:
 
 
 def show_seconds(seconds: float) -> str:
-    """Return a duration: ``87 µs``, ``4.2 ms``, ``1.32 s``, ``3 min 20 s``."""
+    """Return a duration: ``87 µs``, ``4.2 ms``, ``1.32 s``, ``3 min 20 s``, ``2 h 46 min``, ``11.6 d``."""
     if seconds < 0.001:
         return f"{three_digits(seconds * 1e6)} µs"
     if seconds < 1:
@@ -41,7 +41,10 @@ def show_seconds(seconds: float) -> str:
     if seconds < 120:
         return f"{three_digits(seconds)} s"
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 600 else f"{minutes / 60:,.0f} h"
+    if minutes < 120:
+        return f"{minutes} min {rest} s"
+    hours = minutes // 60
+    return f"{hours} h {minutes % 60} min" if hours < 48 else f"{seconds / 86400:,.1f} d"
 
 
 def show_parameters(count: int) -> str:

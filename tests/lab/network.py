@@ -156,5 +156,7 @@ def shape(switch: int, number: int, host: int, mbit: float | None) -> None:
             inside(pid, ["tc", "qdisc", "del", "dev", device, "root"])
         if mbit is not None:
             rate = f"{round(mbit * 1000)}kbit"
-            bucket = ["rate", rate, "burst", "64kb", "latency", "20ms"]
+            # small enough that no burst passes at once, large enough for the kernel's ticks (tc-tbf(8))
+            burst = f"{max(6000, round(mbit * 1e6 / 8 / 250))}b"
+            bucket = ["rate", rate, "burst", burst, "latency", "100ms"]
             inside(pid, ["tc", "qdisc", "add", "dev", device, "root", "tbf", *bucket])

@@ -32,13 +32,14 @@ def test_sizes_are_binary_as_nccl_tests_counts_them() -> None:
 
 
 def test_times_are_told_from_microseconds_to_hours() -> None:
-    assert [units.show_seconds(x) for x in (26.7e-6, 0.0042, 1.324, 119.0, 162.0, 1e6)] == [
+    assert [units.show_seconds(x) for x in (26.7e-6, 0.0042, 1.324, 119.0, 162.0, 9986.0, 1e6)] == [
         "26.7 µs",
         "4.20 ms",
         "1.32 s",
         "119 s",
         "2 min 42 s",
-        "278 h",
+        "2 h 46 min",
+        "11.6 d",
     ]
 
 
