@@ -10,10 +10,14 @@ from avahi_gpu.render.lan import draw_lan
 from avahi_gpu.result import Result
 
 
-async def picture(look: Awaitable[tuple[list[Peer], Result]]) -> tuple[str, Result]:
-    """Return the picture of the nodes that ``look`` finds, with the jobs of the LAN. Raises a BusError."""
+async def picture(look: Awaitable[tuple[list[Peer], Result]], cluster: str | None) -> tuple[str, Result]:
+    """Return the picture of the nodes that ``look`` finds, with their jobs. Raises a BusError.
+
+    ``cluster``: whose jobs are shown; None: all.
+    """
     (peers, result), (jobs, interfaces) = await asyncio.gather(look, _look_for_jobs())
-    return draw_lan(peers, jobs, interfaces), result
+    shown = [job for job in jobs if cluster in (None, job.cluster)]
+    return draw_lan(peers, shown, interfaces), result
 
 
 async def _look_for_jobs() -> tuple[tuple[Job, ...], tuple[Interface, ...]]:

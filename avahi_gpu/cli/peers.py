@@ -83,7 +83,7 @@ def command(
         if format == "svg":
             from avahi_gpu.cli.lan_picture import picture
 
-            drawn, result = asyncio.run(picture(_look(expect, timeout, cluster)))
+            drawn, result = asyncio.run(picture(_look(expect, timeout, cluster), cluster))
             finish(result, as_json=False, show=lambda _: typer.echo(drawn, nl=False))
         peers, result = asyncio.run(_look(expect, timeout, cluster))
         if format in FORMATS:

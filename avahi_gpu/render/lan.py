@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from avahi_gpu.model import Interface, Job, Peer
+from avahi_gpu.model import DOMAIN, Interface, Job, Peer
 from avahi_gpu.render.card import CARD_WIDTH, PILLS_MAX, Part, card, card_height, describe_card
 from avahi_gpu.render.drawing import JOB_COLOURS, box, document, fit, line, words
 from avahi_gpu.render.text import printable
@@ -93,12 +93,13 @@ class Plan:
             yield line(x - 6, middle - way, x + 6, middle + way, stroke="bad", width=3)
 
     def _parts_of(self, peer: Peer) -> list[Part]:
-        """Return what a node does in which jobs, by the address that both records tell."""
+        """Return what a node does in which jobs, by the name or the address that both records tell."""
+        host = peer.host.rstrip(".").removesuffix("." + DOMAIN)
         return [
             Part(printable(job.name, 40), colour, node, leads=node == job.leader, waits=node in job.waiting)
             for job, colour in zip(self.jobs, self.colours, strict=True)
             for node in job.nodes
-            if peer.address is not None and node.address == peer.address
+            if node.host == (host or None) or node.address == peer.address
         ]
 
     def _draw_legend(self) -> None:
