@@ -6,7 +6,12 @@ from avahi_gpu.checks.outcome import Outcome, error, info, ok, unread, warn
 from avahi_gpu.checks.own_name import lan_address
 from avahi_gpu.checks.registry import check
 from avahi_gpu.files import etc_hosts
-from avahi_gpu.files.launcher_files import number_of, parse_flat, parse_hostfile
+from avahi_gpu.files.launcher_files import (
+    number_of,
+    parse_deepspeed_config,
+    parse_flat,
+    parse_hostfile,
+)
 from avahi_gpu.model import Endpoint, Facts, Fix, Interface
 
 SHOWN = 4
@@ -144,6 +149,43 @@ def accelerate_config(facts: Facts) -> Outcome:
             [f"{found.path}: num_processes: {total}"],
             hint="num_processes is that of all machines together",
         )
+    return ok(found.path)
+
+
+@check(
+    "AG340",
+    slug="deepspeed-config",
+    area="host",
+    says="the given configuration of DeepSpeed tells nothing of how machines meet",
+)
+def deepspeed_config(facts: Facts) -> Outcome:
+    """DeepSpeed takes any key; of addresses, ranks and numbers of nodes it reads none in this file."""
+    found = facts.host.deepspeed_config
+    if found is None:
+        return unread(facts, "host.deepspeed_config", "DeepSpeed's configuration")
+    if not found.path:
+        return ok()
+    if found.error:
+        return error(
+            f"{found.path} cannot be read: {found.error}",
+            hint="name the file that the script gives to deepspeed.initialize",
+        )
+    config = parse_deepspeed_config(found.text)
+    if config.complaint:
+        return error(
+            f"DeepSpeed does not take {found.path}: {config.complaint}",
+            hint="DeepSpeed wants one object of JSON, and each key once",
+        )
+    if config.idle:
+        names = " and ".join(name for name, _ in config.idle)
+        return warn(
+            f"{names} in {found.path} does nothing: DeepSpeed reads that nowhere",
+            [f"{found.path}: {name}: {value}" for name, value in config.idle],
+            hint="take it out. Workers meet where their launcher says: `avahi-gpu launch` knows it, "
+            "for the deepspeed command it is --master_addr and --hostfile",
+        )
+    if not config.plain:
+        return info(f"{found.path} is not plain JSON: DeepSpeed reads it as Hjson, as versions of old do not")
     return ok(found.path)
 
 

@@ -60,6 +60,7 @@ class Order:
     python: str | None
     report: str | None
     verbose: bool = False
+    deepspeed_config: str | None = None
 
     @property
     def out(self) -> Console:
@@ -146,6 +147,9 @@ class Doctor:
                 python=order.python,
                 with_peers=with_peers,
                 wanted_peers=order.peers,
+                deepspeed_config=str(Path(order.deepspeed_config).absolute())
+                if order.deepspeed_config
+                else "",
                 known=known,
                 meanwhile=load_the_rest,
                 pending=pending,
@@ -245,6 +249,11 @@ def demand_sense(order: Order) -> None:
     for name in order.peers:
         if any("\ud800" <= letter <= "\udfff" for letter in name):  # what Python makes of bytes that are not
             raise Misuse(f"the name {name!r} is not UTF-8", "give a host name, or a peer's name")
+    if order.deepspeed_config == "":
+        raise Misuse(
+            "--deepspeed-config needs the name of a file",
+            "run: avahi-gpu doctor --deepspeed-config ds_config.json",
+        )
     if order.report is not None and order.format is Format.nagios:
         raise Misuse("--report and --format nagios do not go together", "run doctor --report on its own")
     if order.report is not None and (not order.report or Path(order.report).is_dir()):

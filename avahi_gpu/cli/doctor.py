@@ -46,6 +46,12 @@ def command(  # noqa: PLR0917  typer takes options as parameters
     python: Annotated[
         str | None, typer.Option(metavar="PATH", help="The Python whose torch this node trains with.")
     ] = None,
+    deepspeed_config: Annotated[
+        str | None,
+        typer.Option(
+            "--deepspeed-config", metavar="FILE", help="Also look at this configuration of DeepSpeed's."
+        ),
+    ] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also tell what is fine, one line a question.")
     ] = False,
@@ -92,6 +98,7 @@ def command(  # noqa: PLR0917  typer takes options as parameters
         python,
         report,
         verbose,
+        deepspeed_config,
     )
     together = cluster or serve is not None
     if chosen is Format.nagios and not (listing or together):

@@ -79,6 +79,7 @@ TABLE: Table = {
             "--json": (None, "Print one JSON object, as --format json.", False),
             "--report": ("@files", "Also write a report to send to others, without names of people.", False),
             "--python": ("@files", "The Python whose torch this node trains with.", False),
+            "--deepspeed-config": ("@files", "Also look at this configuration of DeepSpeed's.", False),
             "-v": (None, "Also tell what is fine, one line a question.", False),
             "--verbose": (None, "Also tell what is fine, one line a question.", False),
             "--list": (None, "List the checks and exit.", False),

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
+from typing import Any
 
 HOSTFILE = "/job/hostfile"  # DLTS_HOSTFILE of deepspeed/launcher/runner.py
 ACCELERATE = ".cache/huggingface/accelerate/default_config"  # .yaml or .json, below the home folder
 ENVIRONMENT = ".deepspeed_env"  # in the home folder; DS_ENV_FILE names another
 MAX_HOSTS = 64  # of a hostfile that are looked up
 
+# of a ds_config.json: people write these, and no line of DeepSpeed 0.19 reads them there
+IDLE = ("master_addr", "master_port", "hostfile", "node_rank", "num_nodes", "nnodes", "world_size")
+IDLE_MAX = 8
+
 # as in parse_resource_filter's neighbour _parse_hostfile of DeepSpeed 0.19; older ones were as strict
 _LINE = re.compile(r"(\S+)\s+slots=(\d+)\s*(#.*)?")
+_PAIR = re.compile(r"""["']?(\w+)["']?\s*:(.*)""")  # of Hjson, on a line of its own
 _SCALAR = re.compile(r"([A-Za-z_]\w*)\s*:\s*(.*)")
 
 
@@ -41,6 +48,51 @@ def parse_hostfile(text: str) -> Hostfile:
     if not hosts and not complaints:
         complaints.append("1: the file names no host")
     return Hostfile(tuple(hosts), tuple(complaints[:8]))
+
+
+@dataclass(frozen=True)
+class DeepSpeedConfig:
+    """What of a ds_config.json concerns how machines meet: (key, value) pairs, which DeepSpeed reads nowhere.
+
+    ``complaint``: what DeepSpeed would end with. ``plain`` False: it is no JSON, but may be Hjson, which
+    DeepSpeed takes, too.
+    """
+
+    idle: tuple[tuple[str, str], ...]
+    complaint: str = ""
+    plain: bool = True
+
+
+def parse_deepspeed_config(text: str) -> DeepSpeedConfig:
+    """Look for the keys of IDLE anywhere but in the section of the autotuner, which starts jobs itself."""
+    twice: list[str] = []
+
+    def note_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in pairs]
+        twice.extend(name for name in dict.fromkeys(names) if names.count(name) > 1)
+        return dict(pairs)
+
+    try:
+        tree = json.loads(text, object_pairs_hook=note_twice)
+    except (ValueError, RecursionError):
+        found = [m for m in (_PAIR.match(line.lstrip(" \t{")) for line in text.split("\n")) if m]
+        idle = [(m[1], m[2].strip(" \t\r,}")[:60]) for m in found if m[1] in IDLE]
+        return DeepSpeedConfig(tuple(idle[:IDLE_MAX]), plain=False)
+    if not isinstance(tree, dict):
+        return DeepSpeedConfig((), "it is no object: { … }")
+    if twice:
+        return DeepSpeedConfig((), f"{twice[0][:60]} is there twice")
+    return DeepSpeedConfig(tuple(_find_idle(tree, "")[:IDLE_MAX]))
+
+
+def _find_idle(tree: dict[str, Any], before: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for name, value in tree.items():
+        if name in IDLE:
+            found.append((before + name, json.dumps(value)[:60]))
+        elif isinstance(value, dict) and name != "autotuning":
+            found += _find_idle(value, f"{before}{name}.")
+    return found
 
 
 def parse_flat(text: str) -> dict[str, str]:

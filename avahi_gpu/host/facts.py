@@ -60,6 +60,7 @@ def read_facts(
     opens_firewall: bool = False,
     with_peers: bool = True,
     wanted_peers: tuple[str, ...] = (),
+    deepspeed_config: str = "",
     known: Facts | None = None,
     deep: bool = True,
     meanwhile: Callable[[], object] | None = None,
@@ -82,6 +83,7 @@ def read_facts(
             opens_firewall=opens_firewall,
             with_peers=with_peers,
             wanted_peers=wanted_peers,
+            deepspeed_config=deepspeed_config,
             known=known,
             deep=deep,
             meanwhile=meanwhile,
@@ -98,6 +100,7 @@ async def gather_facts(
     opens_firewall: bool = False,
     with_peers: bool = True,
     wanted_peers: tuple[str, ...] = (),
+    deepspeed_config: str = "",
     known: Facts | None = None,
     deep: bool = True,
     meanwhile: Callable[[], object] | None = None,
@@ -147,6 +150,7 @@ async def gather_facts(
         environment=dict(os.environ),
         python=python,
         wanted_peers=wanted_peers,
+        deepspeed_config=deepspeed_config,
         with_peers=with_peers,
     )
     readings = await read_all(ground, setup_only=not deep, within_s=deadline.left_s, pending=deadline.pending)

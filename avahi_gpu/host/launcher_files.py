@@ -55,6 +55,15 @@ async def read_deepspeed_env(ground: Ground) -> LauncherFile:
     return await aside(_read, ground, ground.environment.get("DS_ENV_FILE") or f"{home}/{ENVIRONMENT}")
 
 
+async def read_deepspeed_config(ground: Ground) -> LauncherFile:
+    """Return DeepSpeed's configuration that the user has named; one that is not there has an error."""
+    path = ground.deepspeed_config
+    if not path:
+        return LauncherFile("", "")
+    found = await aside(_read, ground, path)
+    return found if found.path else LauncherFile(path, "", error="there is no such file")
+
+
 async def read_key(ground: Ground) -> ClusterKey:
     """Return the cluster key that launch would take, by the same rules."""
     return await aside(_read_key, ground)

@@ -63,6 +63,7 @@ class Ground:
     environment: Mapping[str, str]
     python: str | None  # the environment whose torch counts
     wanted_peers: tuple[str, ...] = ()
+    deepspeed_config: str = ""  # absolute path of one that the user asks about
     with_peers: bool = True
 
     async def daemon(self) -> DaemonState:
@@ -83,6 +84,7 @@ PROBERS: dict[str, Prober] = {
     "host.accelerate": Prober(launcher_files.read_accelerate, torch_surroundings.ENDPOINT_S),
     "host.boot_unit": Prober(boot_unit.read, SYSTEMD_S, setup=True),
     "host.clock": Prober(surroundings.read_clock, FILES_S),
+    "host.deepspeed_config": Prober(launcher_files.read_deepspeed_config, FILES_S),
     "host.deepspeed_env": Prober(launcher_files.read_deepspeed_env, FILES_S),
     "host.gpu_devices": Prober(surroundings.read_gpu_devices, FILES_S),
     "host.hostfile": Prober(launcher_files.read_hostfile, torch_surroundings.ENDPOINT_S),

@@ -147,6 +147,7 @@ class HostFacts:
     hostfile: LauncherFile | None = None  # DeepSpeed's; path '': there is none
     accelerate: LauncherFile | None = None
     deepspeed_env: LauncherFile | None = None  # variables that DeepSpeed gives to all nodes
+    deepspeed_config: LauncherFile | None = None  # the one that the user named; path '': none was
     surroundings: Surroundings | None = None
     clock: Clock | None = None
     shared_memory: SharedMemory | None = None

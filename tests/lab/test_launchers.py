@@ -67,6 +67,13 @@ def test_deepspeed_under_launch(lab: Cluster) -> None:
     assert trained(done.outputs) == BOTH
 
 
+def test_the_doctor_says_that_master_addr_does_nothing(lab: Cluster) -> None:
+    heading = "What master_addr does in the configuration file"
+    (done,) = follow("docs/how-to/deepspeed.md", lab, "", heading)
+
+    assert f"AG340  master_addr and master_port in {FOLDER}/ds_config.json" in done.outputs[0]
+
+
 @needs("deepspeed", "pdsh")
 def test_deepspeeds_own_command(lab: Cluster) -> None:
     (done,) = follow("docs/how-to/deepspeed.md", lab, DEEPSPEED, "By the deepspeed command")

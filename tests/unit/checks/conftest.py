@@ -190,6 +190,7 @@ def healthy() -> Facts:
             key=ClusterKey(),
             hostfile=LauncherFile("", ""),
             accelerate=LauncherFile("", ""),
+            deepspeed_config=LauncherFile("", ""),
             surroundings=Surroundings(c_library="glibc 2.36"),
             clock=Clock(2026, synchronised=True),
             shared_memory=SharedMemory(8192, 8192),

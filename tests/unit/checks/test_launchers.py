@@ -9,6 +9,7 @@ import pytest
 from avahi_gpu.checks.launchers import (
     accelerate_config,
     cluster_key,
+    deepspeed_config,
     deepspeed_hosts,
     first_address,
     hostname_words,
@@ -134,3 +135,27 @@ def test_accelerates_file(
     endpoints = (Endpoint(CONFIG, host, 29500, addresses=addresses, alive=True),) if host else ()
 
     assert accelerate_config(on(healthy, accelerate=LauncherFile(CONFIG, text, endpoints))).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("file", "verdict", "words"),
+    [
+        (LauncherFile("", ""), "ok", ""),
+        (LauncherFile("/x/ds.json", "{}"), "ok", ""),
+        (
+            LauncherFile("/x/ds.json", '{"master_addr": "a"}'),
+            "warn",
+            "master_addr in /x/ds.json does nothing",
+        ),
+        (LauncherFile("/x/ds.json", "train_batch_size: 8"), "info", "not plain JSON"),
+        (LauncherFile("/x/ds.json", "[]"), "error", "DeepSpeed does not take /x/ds.json"),
+        (LauncherFile("/x/ds.json", "", error="there is no such file"), "error", "there is no such file"),
+        (None, "unknown", ""),
+    ],
+)
+def test_a_configuration_of_deepspeeds_says_nothing_of_addresses(
+    file: LauncherFile | None, verdict: str, words: str, healthy: Facts
+) -> None:
+    found = deepspeed_config(on(healthy, deepspeed_config=file))
+
+    assert found.verdict == verdict and words in found.says

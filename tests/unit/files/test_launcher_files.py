@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from avahi_gpu.files.launcher_files import MAX_HOSTS, number_of, parse_flat, parse_hostfile, parse_variables
+from avahi_gpu.files.launcher_files import (
+    IDLE_MAX,
+    MAX_HOSTS,
+    number_of,
+    parse_deepspeed_config,
+    parse_flat,
+    parse_hostfile,
+    parse_variables,
+)
 
 
 def test_a_hostfile_is_hosts_and_slots() -> None:
@@ -44,3 +54,34 @@ def test_any_text_is_read(text: str) -> None:
     parse_hostfile(text)
     number_of(parse_flat(text), "x")
     parse_variables(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "idle"),
+    [
+        ("{}", []),
+        ('{"train_batch_size": 8, "zero_optimization": {"stage": 3}}', []),
+        ('{"master_addr": "10.0.0.1", "master_port": 29500}', ["master_addr", "master_port"]),
+        ('{"comms": {"nnodes": 2}}', ["comms.nnodes"]),
+        ('{"autotuning": {"master_addr": "x"}}', []),
+        ("{\n  # Hjson\n  master_addr: 10.0.0.1\n}", ["master_addr"]),
+        ("{ 'master_port' : 1, }", ["master_port"]),
+    ],
+)
+def test_keys_that_deepspeed_reads_nowhere_are_found(text: str, idle: list[str]) -> None:
+    found = parse_deepspeed_config(text)
+
+    assert [name for name, _ in found.idle] == idle
+    assert found.complaint == ""
+
+
+@pytest.mark.parametrize("text", ["[]", "3", '{"a": 1, "a": 2}', '{"x": {"a": 1, "a": 2}}'])
+def test_what_deepspeed_ends_with_is_told(text: str) -> None:
+    assert parse_deepspeed_config(text).complaint
+
+
+@given(
+    st.text() | st.recursive(st.none() | st.text(), lambda x: st.dictionaries(st.text(), x)).map(json.dumps)
+)
+def test_any_text_is_looked_through(text: str) -> None:
+    assert len(parse_deepspeed_config(text).idle) <= IDLE_MAX
