@@ -10,12 +10,13 @@ PAGE = Page(
     examples=(
         Example("avahi-gpu peers", "who is there, with GPUs, and who answers"),
         Example("avahi-gpu peers --expect 3", "wait for three nodes, ten seconds at most"),
-        Example("avahi-gpu peers --watch", "follow who comes and who goes"),
+        Example("avahi-gpu peers --watch", "a live table, sorted by keys; q ends it"),
+        Example("avahi-gpu peers --watch --json", "an object for each event, for a program"),
         Example("avahi-gpu peers --format svg > lan.svg", "a picture of nodes, GPUs and jobs"),
         Example("avahi-gpu peers --json | jq -r '.data.peers[].address'", "their addresses, for a script"),
     ),
     groups={
-        "How long it looks": ("--expect", "--timeout", "--watch"),
+        "Whom it looks for, and how long": ("--cluster", "--expect", "--timeout", "--watch"),
         "Output": ("--format", "--json"),
         "For Ansible": ("--list", "--host"),
     },
