@@ -27,6 +27,7 @@ class Screen:
         self.columns, self.rows = columns, rows
         self.other = False  # whether the alternate screen is shown
         self.cursor_shown = True
+        self.too_wide = False  # whether a line of what is drawn now did not fit
         self._text = ""
         self._grid: dict[tuple[int, int], str] = {}
         self._kept: dict[tuple[int, int], str] = {}
@@ -66,8 +67,7 @@ class Screen:
         elif character == "\r":
             column = 0
         elif character.isprintable():
-            fits = column < self.columns or not self.other
-            assert fits, f"a line is wider than the screen: {self.lines[row]!r}"
+            self.too_wide = self.too_wide or column >= self.columns
             self._grid[row, column] = character
             column += 1
         self._at = (row, column)
@@ -76,6 +76,7 @@ class Screen:
         row, column = self._at
         count = int(numbers) if numbers.isdigit() else 1
         if letter == "H":
+            self.too_wide = False
             words = [int(n or 1) for n in numbers.split(";")] if numbers else [1, 1]
             self._at = (words[0] - 1, words[-1] - 1)
         elif letter == "A":
