@@ -25,12 +25,15 @@ AGAIN_S = 1.0  # between two attempts with an avahi-daemon that does not answer
 
 
 class Presence:
-    """From ``enter`` to ``leave``; the agreement behind ``channel`` hears of the others."""
+    """From ``enter`` to ``leave``; the agreement behind ``channel`` hears of the others.
+
+    ``txt``: what our record says by now.
+    """
 
     def __init__(self, avahi: Avahi, terms: Terms, own: Candidate, channel: Channel) -> None:
         self.avahi, self.terms, self.own, self.channel = avahi, terms, own, channel
         self._part = JobPart(since=unix_time())
-        self._txt = encode_record(terms, own, self._part)
+        self.txt = encode_record(terms, own, self._part)
         self._stack = contextlib.AsyncExitStack()
         self._publication: Publication | None = None
         self._sightings: Sightings | None = None
@@ -74,9 +77,9 @@ class Presence:
                 restarts=before.restarts + (before.began is not None),
             )
         self._part = replace(part, since=unix_time())
-        self._txt = encode_record(self.terms, self.own, self._part)
+        self.txt = encode_record(self.terms, self.own, self._part)
         if self._publication is not None:
-            self._publication.update(self._txt)
+            self._publication.update(self.txt)
 
     @property
     def crowded(self) -> bool:
@@ -97,7 +100,7 @@ class Presence:
     async def _enter(self, prefer: Sequence[int]) -> None:
         label = f"{self.own.host.encode()[: NAME_MAX - 17].decode(errors='ignore')}-{self.own.id}"
         async with contextlib.AsyncExitStack() as stack:
-            publication = Publication(self.avahi, JOB_SERVICE, label, self.own.port, self._txt)
+            publication = Publication(self.avahi, JOB_SERVICE, label, self.own.port, self.txt)
             await stack.enter_async_context(publication)
             browser = Browser(self.avahi, JOB_SERVICE, prefer=prefer)
             await stack.enter_async_context(browser)
