@@ -15,12 +15,12 @@ from avahi_gpu.avahi.records import decode_txt, escape_label
 from avahi_gpu.errors import BusError
 from avahi_gpu.files.job_groups import make_jobs
 from avahi_gpu.files.job_txt import read_job_node
-from avahi_gpu.host.net import PROBE_WITHIN_S, lan_interfaces, probe
+from avahi_gpu.host.net import PROBE_WITHIN_S, lan_interfaces, may_be_asked, probe
 from avahi_gpu.host.questions import open_question
 from avahi_gpu.model import DOMAIN, JOB_SERVICE, Interface, Job, JobNode, Peer, Service
 
 NODES_MAX = 512  # records that are followed; what somebody floods the LAN with is not
-PROBES_AT_ONCE = 32
+PROBED_MAX = 64  # nodes of jobs; whatever else is listed is shown, and nobody asks it
 AGAIN_S = 1.0  # after a question that Avahi refused
 
 
@@ -175,14 +175,13 @@ async def look_for_jobs(
 
 
 async def _probe_all(nodes: Sequence[JobNode]) -> list[JobNode]:
-    turn = asyncio.Semaphore(PROBES_AT_ONCE)
-
     async def ask(node: JobNode) -> JobNode:
-        async with turn:
-            zone = f"%{node.interface}" if node.address.lower().startswith("fe80:") else ""
-            return replace(node, alive=await probe(f"{node.address}{zone}", node.port, PROBE_WITHIN_S))
+        if not may_be_asked(node.address):
+            return node
+        zone = f"%{node.interface}" if node.address.lower().startswith("fe80:") else ""
+        return replace(node, alive=await probe(f"{node.address}{zone}", node.port, PROBE_WITHIN_S))
 
-    return list(await asyncio.gather(*map(ask, nodes)))
+    return [*await asyncio.gather(*map(ask, nodes[:PROBED_MAX])), *nodes[PROBED_MAX:]]
 
 
 def absentees(job: Job, peers: Sequence[Peer]) -> list[Peer]:

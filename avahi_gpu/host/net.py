@@ -244,6 +244,12 @@ async def probe(address: str, port: int, within_s: float = PROBE_WITHIN_S) -> bo
     return None if None in verdicts else False
 
 
+def may_be_asked(address: str) -> bool:
+    """Return whether one machine at most answers there: a record may name any address."""
+    ip = ipaddress.ip_address(address)
+    return not (ip.is_multicast or ip.is_unspecified or ip.is_loopback or str(ip) == "255.255.255.255")
+
+
 async def _connects(address: str, port: int, scope: int) -> bool:
     loop = asyncio.get_running_loop()
     family = socket.AF_INET6 if ":" in address else socket.AF_INET

@@ -15,7 +15,7 @@ from avahi_gpu.avahi.bus import Avahi
 from avahi_gpu.errors import BusError
 from avahi_gpu.host.aside import aside
 from avahi_gpu.host.jobs import JobWatch
-from avahi_gpu.host.net import lan_interfaces, read_interfaces, route_source
+from avahi_gpu.host.net import lan_interfaces, may_be_asked, read_interfaces, route_source
 from avahi_gpu.host.news import News
 from avahi_gpu.host.peers import Sighting, make_peers
 from avahi_gpu.host.pulse import Beat, Pulse, Target
@@ -236,12 +236,6 @@ def target_of(service: Service) -> Target:
     """Return where a service's node is asked."""
     scoped = service.protocol == 6 and ipaddress.ip_address(service.address).is_link_local
     return Target(service.address, service.interface if scoped else 0, service.port)
-
-
-def may_be_asked(address: str) -> bool:
-    """Return whether one machine at most answers there: a record may name any address."""
-    ip = ipaddress.ip_address(address)
-    return not (ip.is_multicast or ip.is_unspecified or ip.is_loopback or str(ip) == "255.255.255.255")
 
 
 def bare_host(host: str) -> str:

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from avahi_gpu.host.watch import bare_host, describe_change, may_be_asked, target_of
+from avahi_gpu.host.net import may_be_asked
+from avahi_gpu.host.watch import bare_host, describe_change, target_of
 from avahi_gpu.model import Address, Interface, Service
 
 ETH = Interface("eth0", 2, "wired", True, True, True, addresses=(Address("10.0.0.1", 24, 4, "global"),))
