@@ -9,6 +9,7 @@ import ast
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations, permutations
 
 from avahi_gpu.render.drawing import box, document, fit, group, line, paint, words
@@ -52,6 +53,7 @@ class Spot:
     top: float
 
 
+@cache
 def read_rooms() -> dict[str, Room]:
     """Return the folders of avahi_gpu with what their modules import, single exceptions left out."""
     found: dict[str, set[str]] = {name: set() for name in ARROWS}

@@ -122,7 +122,8 @@ def _spares(nodes: Sequence[JobNode], main: Sequence[JobNode]) -> tuple[list[Job
         (old if place in places or place in kept else []).append(node)
         if place not in places:
             kept.setdefault(place, node)
-    notes = [f"a record of {_names(old)} is of a start that has ended"] if old else []
+    notes = [f"a record of {_names(old)} is of a start that has ended"] if len(old) == 1 else []
+    notes += [f"{len(old)} records of {_names(old)} are of starts that have ended"] if len(old) > 1 else []
     notes += [
         f"the record of {n.host} tells of round {n.part.epoch} under {n.part.leader or 'nobody'}"
         for n in kept.values()

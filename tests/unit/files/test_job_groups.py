@@ -128,6 +128,8 @@ def test_a_record_of_an_earlier_start_is_said_and_left_out() -> None:
     assert hosts(job.members) == ["1", "2", "3"]
     assert job.waiting == ()
     assert job.notes == ("a record of gpu-node-3 is of a start that has ended",)
+    more = only([*in_round(1, 2, 3, epoch=2), stale, replace(stale, id="d" * 16, name="staler")])
+    assert more.notes == ("2 records of gpu-node-3 are of starts that have ended",)
 
 
 def test_a_member_that_is_lost_stays_apart_until_its_record_has_gone() -> None:
