@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import shutil
+import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from avahi_gpu.render.launcher_lists import FORMATS, RANKED
 from tests.lab.cluster import Cluster, cluster
+from tests.lab.host import Host
 from tests.lab.pages import FOLDER, Done, follow_page
 from tests.lab.test_cluster_doctor_ssh import HOME, serve_ssh
-from tests.lab.test_peers import become_node
+from tests.lab.test_peers import become_node, peers
 from tests.lab.tiny_training import ACCELERATE, DEEPSPEED, TORCH, trained
 
 pytestmark = [pytest.mark.lab, pytest.mark.torch, pytest.mark.timeout(300)]
@@ -124,3 +129,56 @@ def test_ssh_and_the_hosts_file(lab: Cluster) -> None:
 
     assert ssh.outputs[0].splitlines()[-1] == "gpu-node-2"
     assert hosts.outputs[0].split() == [lab[1].address, "gpu-node-2.local", "gpu-node-2"]
+
+
+def test_nothing_of_strangers_gets_into_a_file_or_a_shell(lab: Cluster) -> None:
+    """Some node of the LAN publishes what it likes; those of this cluster alone are listed, in one order."""
+    one, two = lab
+    strange = [
+        ("$(touch /run/evil)", (), ("id=666666666666", "torch=$(touch /run/evil)")),
+        ("mine", ("-H", "localhost.local"), ("id=777777777777",)),
+        ("theirs", ("-H", "away.local"), ("id=888888888888", "cluster=x\ny")),
+    ]
+    publishers = [
+        two.popen(["avahi-publish", "-s", *host, name, "_torch._tcp", "29500", *records])
+        for name, host, records in strange
+    ]
+    publishers += [
+        two.popen(["avahi-publish-address", "--no-reverse", name, two.address])
+        for name in ("localhost.local", "away.local")
+    ]
+    try:
+        deadline = time.monotonic() + 30
+        while not {n for n, _, _ in strange} <= {p["name"] for p in peers_of(one) if p["address"]}:
+            assert time.monotonic() < deadline
+        printed = {f: [peers(one, "--format", f, "--expect", "2")] for f in FORMATS}
+        for format in ("mpi", "env", "accelerate"):
+            printed[format].append(peers(two, "--format", format, "--expect", "2"))
+        few = peers(one, "--format", "env", "--expect", "3", "--timeout", "1")
+    finally:
+        for publisher in publishers:
+            publisher.kill()
+            publisher.wait()
+
+    for format, by_host in printed.items():
+        assert {done.returncode for done in by_host} == {0}, (format, by_host)
+        texts = {done.stdout for done in by_host}
+        assert len(texts) == (2 if format in RANKED else 1)  # one file on all nodes, but for the ranks
+        assert not any(word in text for text in texts for word in ("touch", "mine", "theirs", "localhost"))
+    notes = printed["mpi"][0].stderr
+    assert "localhost.local is no name for a host" in notes and "it is of cluster xy" in notes
+    assert "gpu-node-2 at" in notes and "$(touch /run/evil)" not in printed["mpi"][0].stdout
+    assert (few.returncode, few.stdout) == (3, "")
+    assert "2 of 3 nodes can be listed: gpu-node-1, gpu-node-2" in few.stderr
+
+    for shell in filter(shutil.which, ("dash", "bash", "zsh")):
+        script = 'eval "$1"; echo "$MASTER_ADDR $NNODES $NODE_RANK $GLOO_SOCKET_IFNAME $NCCL_SOCKET_IFNAME"'
+        for rank, done in enumerate(printed["env"]):
+            told = lab[rank].run([shell, "-euc", script, shell, done.stdout], check=True).stdout
+            assert told == f"{one.address} 2 {rank} eth0 =eth0\n", shell
+    assert not one.path("/run/evil").exists() and not two.path("/run/evil").exists()
+
+
+def peers_of(host: Host) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(peers(host, "--json").stdout)["data"]["peers"]
+    return found
