@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -64,11 +65,8 @@ def find_torch(system: System) -> tuple[str, str]:
     except (ImportError, ValueError):
         spec = None
     if spec is None or spec.origin is None:
-        raise LaunchFailed(
-            f"torch is not installed in the Python that runs avahi-gpu ({sys.executable})",
-            "install avahi-gpu beside torch, `pip install avahi-gpu` in the training environment, "
-            "or both with `pip install 'avahi-gpu[torch]'`",
-        )
+        says = f"torch is not installed in the Python that runs avahi-gpu ({sys.executable})"
+        raise LaunchFailed(says, _where_to_install())
     content = system.read(Path(spec.origin).absolute().with_name("version.py")).content or b""
     torch, cuda = read_versions(content.decode("utf-8", "replace"))
     numbers = re.match(r"(\d+)\.(\d+)", torch)
@@ -78,6 +76,20 @@ def find_torch(system: System) -> tuple[str, str]:
             f"install torch {TORCH_AT_LEAST[0]}.{TORCH_AT_LEAST[1]} or later",
         )
     return torch, cuda
+
+
+def _where_to_install() -> str:
+    """Return the way to an avahi-gpu that has torch; in an active environment its own is meant, not ours."""
+    active = os.environ.get("VIRTUAL_ENV", "")
+    if active and Path(active) != Path(sys.prefix):
+        return (
+            f"this avahi-gpu ({sys.argv[0]}) is not that of the environment in {active}: "
+            f"`{active}/bin/python -m pip install avahi-gpu`, then call {active}/bin/avahi-gpu"
+        )
+    return (
+        "install avahi-gpu beside torch, `pip install avahi-gpu` in the training environment, "
+        "or both with `pip install 'avahi-gpu[torch]'`"
+    )
 
 
 def read_versions(text: str) -> tuple[str, str]:

@@ -78,9 +78,14 @@ def test_the_installed_torch_is_found_without_importing_it() -> None:
 def test_a_missing_or_old_torch_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[ModuleSpec | None] = [None]
     monkeypatch.setattr(preflight.importlib.util, "find_spec", lambda _: found[0])
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
     with pytest.raises(LaunchFailed, match="torch is not installed") as error:
         preflight.find_torch(System())
     assert "pip install" in error.value.hint
+    monkeypatch.setenv("VIRTUAL_ENV", "/home/u/venv")  # it is active, and we are another one's program
+    with pytest.raises(LaunchFailed) as elsewhere:
+        preflight.find_torch(System())
+    assert "/home/u/venv/bin/python -m pip install avahi-gpu" in elsewhere.value.hint
     assert error.value.exit_code == 125
 
     (tmp_path / "version.py").write_text("__version__ = '2.5.1+cpu'")
