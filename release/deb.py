@@ -43,8 +43,13 @@ NO_USE = ("example.py",)  # at the top of nvidia-ml-py's wheel
 MAINTAINER_SCRIPTS = ("postinst", "prerm", "postrm")
 
 
-def build(source: Path, libraries: Path, out: Path, architecture: str, epoch: int | None = None) -> Path:
-    """Build the package of a source tree and a folder of wheels; return its path. Raises NotBuilt."""
+def build(
+    source: Path, libraries: Path, out: Path, architecture: str, epoch: int | None = None, effort: int = 9
+) -> Path:
+    """Build the package of a source tree and a folder of wheels; return its path. Raises NotBuilt.
+
+    ``epoch``: the time that everything in it bears; ``effort``: xz's, 0 to 9.
+    """
     when = dist.time_of(source) if epoch is None else epoch
     with tempfile.TemporaryDirectory(prefix="avahi-gpu-deb-") as scratch:
         dist.build(source, Path(scratch), ["wheel"], when)
@@ -57,7 +62,7 @@ def build(source: Path, libraries: Path, out: Path, architecture: str, epoch: in
         path = out / f"{PACKAGE}_{version}_{architecture}.deb"
         out.mkdir(parents=True, exist_ok=True)
         run(
-            ["dpkg-deb", "--root-owner-group", "-Zxz", "--build", str(root), str(path)],
+            ["dpkg-deb", "--root-owner-group", "-Zxz", f"-z{effort}", "--build", str(root), str(path)],
             # how many cores there are shows in what xz writes
             env={**os.environ, "SOURCE_DATE_EPOCH": str(when), "DPKG_DEB_THREADS_MAX": "1"},
         )
