@@ -22,7 +22,7 @@ from avahi_gpu.cli.words import SUMMARIES, TABLE
 from avahi_gpu.errors import AvahiGpuError
 
 LOOK_S = 0.4  # a look for nodes: Avahi knows most at once, the others answer by 0.22 s
-END_S = 1.5  # whatever happens, a shell waits no longer
+END_S = 3.0  # whatever happens, a shell waits no longer: on a busy machine a look takes more than a second
 OFFERED_MAX = 200
 SHELLS = ("bash", "zsh", "fish")
 HELP_MAX = 60  # letters

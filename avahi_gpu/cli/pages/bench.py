@@ -24,10 +24,9 @@ PAGE = Page(
         "Waiting and losing": ("--join-timeout", "--lost-after"),
     },
     offers={
-        "--master": "nodes",
-        "--peers": "node-list",
-        "--interface": "interfaces",
-        "--svg": "files",
+        "--master": "@nodes",
+        "--peers": "@node-list",
+        "--interface": "@interfaces",
         "--dtype": "bf16 fp16 fp32",
         "--nproc-per-node": "auto gpu cpu",
     },

@@ -94,7 +94,9 @@ def test_what_a_page_speaks_of_is_there(command: str, manuals: dict[str, Manual]
         assert not text.endswith("."), text
     for parameter in manual.parameters:
         assert parameter.help, parameter
-        assert {word for word in parameter.offers.split() if word.startswith("@")} <= set(KINDS), parameter
+        offers = parameter.offers.split()
+        assert {word for word in offers if word.startswith("@")} <= set(KINDS), parameter
+        assert not {f"@{word}" for word in offers} & set(KINDS), f"a kind begins with @: {parameter}"
 
 
 @pytest.mark.parametrize("command", SHOWN)
