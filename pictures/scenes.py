@@ -27,6 +27,8 @@ def play() -> Iterator[tuple[str, str]]:
         yield "doctor", draw("one broken host", _doctor(lab[0]), COLUMNS)
     with cluster(HOSTS, subnet=SUBNET) as lab:
         yield "lan", _lan(lab)
+    with cluster(HOSTS, subnet=SUBNET) as lab:
+        yield "network", _network(lab)
 
 
 def _typed(host: Host, command: str) -> str:
@@ -89,6 +91,17 @@ def _lan(lab: Cluster) -> str:
         assert seen.returncode == 0, seen.stderr
         lab[2].cut()
         return lab[0].run(["avahi-gpu", "peers", "--format", "svg"], check=True, timeout=60).stdout
+
+
+def _network(lab: Cluster) -> str:
+    """Return the picture of a network whose third cable carries a tenth of the others."""
+    for host in lab:
+        host.shape(100 if host is lab[2] else 950)
+    command = ["avahi-gpu", "bench", "--nnodes", str(HOSTS), "--svg", "/var/tmp/network.svg"]
+    measuring = [host.follow(command, env=QUIET) for host in lab]
+    codes = [follower.wait(WITHIN_S) for follower in measuring]
+    assert codes == [0] * HOSTS, measuring[0].output
+    return lab[0].read("/var/tmp/network.svg")
 
 
 GPUS = (

@@ -32,7 +32,8 @@ def test_a_slow_cable_is_named_and_nothing_else_and_the_figures_are_those_of_the
             host.write("/etc/avahi-gpu/key", KEY)
             host.path("/etc/avahi-gpu/key").chmod(0o600)
         words = bench("--nnodes", "3", "--quick", "--json", "--model", "1M", "--dtype", "fp32")
-        pictures = [tmp_path / f"{host.name}.svg" for host in lab]
+        # two nodes share a folder and write the same file in the same moment
+        pictures = [tmp_path / name for name in ("shared.svg", "shared.svg", "own.svg")]
         commands = [(host, [*words, "--svg", p]) for host, p in zip(lab, pictures, strict=True)]
         with Runs(commands) as runs:
             assert runs.codes() == [0, 0, 0]
@@ -64,6 +65,7 @@ def test_a_slow_cable_is_named_and_nothing_else_and_the_figures_are_those_of_the
     (gradients,) = data["gradients"]
     assert (gradients["bytes"], gradients["measured"]) == (4_000_000, True)
     assert gradients["seconds"] > 4e6 * 4 / 3 * 8 / (1.2 * BAD * 1e6)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["own.svg", "shared.svg"]
     for picture in pictures:
         assert "gpu-node-3" in picture.read_text()
         ElementTree.fromstring(picture.read_text())
