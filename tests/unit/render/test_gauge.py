@@ -64,7 +64,8 @@ def test_the_tables_are_readable_without_colours() -> None:
     assert max(len(line) for line in text.splitlines() if line.startswith("  1 ")) <= 80
 
 
-def test_colours_are_for_terminals() -> None:
+def test_colours_are_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
     assert "\x1b[" in shown(lan(), terminal=True)
 
 
