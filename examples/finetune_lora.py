@@ -20,7 +20,7 @@ import sys
 import time
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 import torch.distributed as dist
@@ -60,6 +60,12 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
+def stop(why: str) -> NoReturn:
+    """End with a sentence; without a goodbye, connections that break would abort the process meanwhile."""
+    dist.destroy_process_group()
+    sys.exit(why)
+
+
 def choose_device() -> tuple[torch.device, torch.dtype]:
     """Return this process's own GPU where every process has one, else the CPU, and a type that all know."""
     local = int(os.environ["LOCAL_RANK"])
@@ -80,7 +86,7 @@ def load_model(options: argparse.Namespace, dtype: torch.dtype) -> tuple[Any, An
         tokenizer = AutoTokenizer.from_pretrained(options.model)
         return AutoModelForCausalLM.from_pretrained(options.model, dtype=dtype), tokenizer
     except OSError as error:
-        sys.exit(f"no model {options.model} on {platform.node()}: {str(error).splitlines()[0]}")
+        stop(f"no model {options.model} on {platform.node()}: {str(error).splitlines()[0]}")
 
 
 def make_blocks(path: Path, tokenizer: Any, length: int) -> torch.Tensor:
@@ -95,7 +101,7 @@ def make_blocks(path: Path, tokenizer: Any, length: int) -> torch.Tensor:
     for text in texts:
         tokens += [*tokenizer(text, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
     if len(tokens) < length:
-        sys.exit(f"{path} has {len(tokens)} tokens, less than one block: give more, or --block {len(tokens)}")
+        stop(f"{path} has {len(tokens)} tokens, less than one block: give more, or --block {len(tokens)}")
     return torch.tensor(tokens[: len(tokens) // length * length]).view(-1, length)
 
 
@@ -107,7 +113,7 @@ def demand_the_same(**things: str) -> None:
     for name in things:
         others = sorted({node["host"] for node in everyone if node[name] != everyone[0][name]})
         if others:
-            sys.exit(f"{', '.join(others)}: other {name} than on {everyone[0]['host']}; copy it from there")
+            stop(f"{', '.join(others)}: other {name} than on {everyone[0]['host']}; copy it from there")
 
 
 def take_share(seen: int, batch: int, total: int, shares: list[float]) -> torch.Tensor:
@@ -188,7 +194,7 @@ def main() -> int:
     file = options.checkpoint / "checkpoint.pt"
     state = agree_on_checkpoint(load(file), collect(step=0, seen=0))
     if state["rank"] != options.rank:
-        sys.exit(f"the checkpoint has --rank {state['rank']}: give that one, or another --checkpoint")
+        stop(f"the checkpoint has --rank {state['rank']}: give that one, or another --checkpoint")
     first, seen = state["step"], state["seen"]
     set_peft_model_state_dict(model, state["adapter"])
     optimizer.load_state_dict(state["optimizer"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -103,3 +104,59 @@ def test_a_node_finetunes_on_when_the_leaders_cable_is_cut(cluster3: Cluster, ti
         assert job[1].wait_for("training ends after step 150")
         assert member.run(["ls", "/var/tmp/lora"]).stdout.split() == ["adapter", "checkpoint.pt"]
         assert "Traceback" not in job[1].output.split("training resumes")[1]
+
+
+@pytest.mark.faults
+def test_training_does_not_depend_on_the_number_of_nodes_and_their_shares(
+    shared_cluster3: Cluster, tiny_llama: Path
+) -> None:
+    one, two = shared_cluster3.hosts[:2]
+    text = (REPOSITORY / "LICENSE").read_text()
+    lines = "\n".join(json.dumps({"text": part}) for part in text.split("\n\n"))
+    for host in (one, two):
+        host.write("/var/tmp/notes.jsonl", lines)
+    words = [SCRIPT, "--model", str(tiny_llama), "--data", "/var/tmp/notes.jsonl", "--steps", "60", *OPTIONS]
+    alone = one.run(
+        launch("--nnodes", "1", *words, "--checkpoint", "/var/tmp/alone"), timeout=TRAIN_S, check=True
+    )
+    words += ["--checkpoint", "/var/tmp/both"]
+    uneven = [(one, ["--share", "3"]), (two, ["--at-once", "1", "--recompute"])]
+    with Runs([(host, launch("--nnodes", "2", *words, *more)) for host, more in uneven]) as both:
+        assert both.codes(TRAIN_S) == [0, 0]
+        expected, found = losses(alone.stdout), losses(both[0].output)
+    assert sorted(found) == sorted(expected) == list(range(1, 61))  # more than one epoch
+    assert max(abs(found[step] - expected[step]) for step in found) < 0.01
+
+
+@pytest.mark.faults
+def test_a_node_with_other_data_is_named(shared_cluster3: Cluster, tiny_llama: Path) -> None:
+    one, two = shared_cluster3.hosts[:2]
+    one.write("/var/tmp/own.txt", "a text " * 100)
+    two.write("/var/tmp/own.txt", "another text " * 100)
+    words = [SCRIPT, "--model", str(tiny_llama), "--data", "/var/tmp/own.txt", *OPTIONS]
+    with Runs([(host, launch("--nnodes", "2", *words)) for host in (one, two)]) as job:
+        assert job.codes(TRAIN_S) == [1, 1]
+        for node in job.followers:
+            assert "gpu-node-2: other data than on gpu-node-1; copy it from there" in node.output
+            assert "Traceback" not in node.output
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("missing", ["peft", "transformers"])
+def test_a_library_that_is_missing_is_named(missing: str) -> None:
+    code = (
+        f"import runpy, sys; sys.modules['{missing}'] = None; runpy.run_path('{SCRIPT}', run_name='__main__')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        check=False,
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=JOB_S,
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith(
+        "On every node, where torch is: pip install transformers peft"
+    )
+    assert missing in done.stderr.splitlines()[-1]
