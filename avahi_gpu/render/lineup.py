@@ -56,7 +56,7 @@ def line_up(
     """Return the nodes of ``cluster`` that are there.
 
     ``training``: only those that a training job can use, which are those with GPUs where any has some, by
-    IPv4 addresses: neither pdsh nor the host lists of MPI take others. ``own_addresses``: the first IPv4
+    IPv4 addresses: pdsh and accelerate take a colon for something else. ``own_addresses``: the first IPv4
     address of this machine on each interface.
     """
     notes: list[str] = []

@@ -19,10 +19,10 @@ from tests.lab.test_cluster_doctor_ssh import HOME, serve_ssh
 from tests.lab.test_peers import become_node, peers
 from tests.lab.tiny_training import ACCELERATE, DEEPSPEED, TORCH, trained
 
-pytestmark = [pytest.mark.lab, pytest.mark.torch, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.lab, pytest.mark.torch, pytest.mark.timeout(600)]
 
 BOTH = [(0, 2, "gpu-node-1"), (1, 2, "gpu-node-2")]
-WITHIN_S = 120.0  # a page's block takes ten seconds on two idle cores
+WITHIN_S = 200.0  # a page's block takes ten seconds on two idle cores
 # mpirun refuses to run as root, which everybody is on the lab's hosts
 ROOT_ON_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 

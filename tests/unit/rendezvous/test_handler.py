@@ -120,6 +120,20 @@ def test_a_job_that_the_records_cannot_name_is_a_sentence_and_no_traceback(
     assert what.startswith("avahi-gpu: the job's name ")
 
 
+def test_a_launcher_that_passes_no_name_of_the_job_leaves_it_to_the_environment(
+    handler: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """accelerate does not; torchrun itself says none then."""
+    from torch.distributed.elastic.rendezvous import RendezvousParameters
+
+    def job(run_id: str) -> str:
+        return str(handler.settings_of(RendezvousParameters("avahi", "", run_id, 1, 1)).terms.job)
+
+    assert job("none") == "none" and job("llama") == "llama"
+    monkeypatch.setenv("AVAHI_GPU_JOB", "mistral")
+    assert job("none") == "mistral" and job("llama") == "llama"
+
+
 def test_the_settings_of_the_machine_hold_for_torchrun_and_its_own_words_before_them(
     handler: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
