@@ -155,3 +155,19 @@ def test_the_wheels_code_runs_without_the_source_tree(built: Path, tmp_path: Pat
     assert run(program, "--version").startswith(f"avahi-gpu {__version__}\n")
     assert "AG104" in run(program, "explain", "AG104")
     assert run(ask).startswith(str(tmp_path / "wheel"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_root_leaves_no_files_in_somebodys_environment(built: Path, tmp_path: Path) -> None:
+    place = tmp_path / "site-packages"
+    with zipfile.ZipFile(built / WHEEL) as wheel:
+        wheel.extractall(place)
+    for path in (place, *place.rglob("*")):
+        os.chown(path, 1000, 1000)
+    code = f"import sys; sys.path.insert(0, {str(place)!r}); from avahi_gpu.cli.app import main; main()"
+
+    command = [sys.executable, "-I", "-c", code, "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+
+    assert done.stdout.startswith(f"avahi-gpu {__version__}\n")
+    assert [str(path) for path in place.rglob("*") if path.lstat().st_uid == 0] == []

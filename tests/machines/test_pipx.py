@@ -69,9 +69,10 @@ def test_setup_from_a_home_folder_gives_root_nothing_of_it_to_run(make_machines:
 
     for install, remove in ((by_pipx, "pipx uninstall avahi-gpu"), (by_uv, "uv tool uninstall avahi-gpu")):
         as_user(machine, install)
+        done = as_user(machine, f"{setup} --yes")
+        assert machine.run(["find", "/home/ada", "-user", "root"]).stdout == ""  # ada could not remove that
         told = as_user(machine, "avahi-gpu --version").stdout
         assert told.startswith("avahi-gpu ") and "(/home/ada/.local/" in told
-        done = as_user(machine, f"{setup} --yes")
         assert machine.read(SERVICE) is not None and machine.read(UNIT) is None
         assert "root would run what others may change" in done.stdout, done.stdout
         again = as_user(machine, f"{setup} --yes").stdout
