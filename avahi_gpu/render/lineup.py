@@ -56,7 +56,7 @@ def line_up(
     """Return the nodes of ``cluster`` that are there.
 
     ``training``: only those that a training job can use, which are those with GPUs where any has some, by
-    IPv4 addresses: pdsh and accelerate take a colon for something else. ``own_addresses``: the first IPv4
+    IPv4 addresses: other launchers were not tried with IPv6. ``own_addresses``: the first IPv4
     address of this machine on each interface.
     """
     notes: list[str] = []
@@ -112,7 +112,7 @@ def _why_not(peer: Peer, cluster: str, *, training: bool) -> str:
     if ip.is_loopback or ip.is_unspecified or ip.is_multicast:
         return f"{address} is no address of a machine"
     if training and ip.version == 6:
-        return f"it has no IPv4 address, and {address} is none that launchers take (avahi-gpu launch does)"
+        return f"it has no IPv4 address, and over {address} only avahi-gpu launch was tried"
     return ""
 
 
