@@ -16,7 +16,7 @@ PAGE = Page(
         Example("avahi-gpu doctor --format nagios", "one line for a monitoring system"),
     ),
     groups={
-        "What is asked": ("--only", "--ignore", "--python", "--list"),
+        "What is asked": ("--only", "--ignore", "--python", "--deepspeed-config", "--list"),
         "Mending": ("--fix", "--yes"),
         "All nodes together": ("--cluster", "--serve", "--wait", "--ssh", "--peers", "--picture"),
         "Output": ("--verbose", "--format", "--json", "--report", "--fail-on"),
