@@ -23,12 +23,13 @@ from avahi_gpu.gauge.messages import (
     Reduce,
     Reduced,
     Step,
+    Stop,
     Tried,
     Try,
 )
 from avahi_gpu.gauge.player import NOT_ASKED, Player
 from avahi_gpu.gauge.schedule import make_schedule
-from avahi_gpu.gauge.workers import same_release
+from avahi_gpu.gauge.workers import ENDED_BY, same_release
 from avahi_gpu.model.gauge import GaugedLink, GaugedNode, Measurement
 from avahi_gpu.rendezvous.mesh import Formed
 from avahi_gpu.rendezvous.messages import Seat
@@ -37,6 +38,7 @@ from avahi_gpu.rendezvous.proof import Pass
 ANSWER_S = 30.0  # beyond the time that a measurement takes: its own limits are shorter
 REDUCE_LIMIT_S, REDUCE_LIMIT_QUICK_S = 4.0, 1.0  # for one all-reduce: larger ones are left out
 REDUCE_BUDGET_S, REDUCE_BUDGET_QUICK_S = 0.5, 0.05  # for the repetitions of one size
+CAUSE_S = 0.5  # whose process was killed is known at once; others fail of its silence a moment later
 REDUCE_S = 300.0  # for all sizes together
 
 M = TypeVar("M", bound=Message)
@@ -150,24 +152,52 @@ class Conductor:
             )
             for first in firsts
         ]
-        found = await asyncio.gather(
-            self.player.reduce(wishes[0]),
-            *(self._ask(rank, wishes[rank], Reduced, REDUCE_S) for rank in range(1, len(wishes))),
-        )
-        failed = [
-            f"all-reduce failed on {self.seats[rank].host}: {each.error}"
-            for rank, each in enumerate(found)
-            if each.error
+        reducing = [asyncio.ensure_future(self.player.reduce(wishes[0]))]
+        reducing += [
+            asyncio.ensure_future(self._ask(rank, wishes[rank], Reduced, REDUCE_S))
+            for rank in range(1, len(wishes))
         ]
+        try:
+            failed = await self._wait_for_all(reducing)
+            results = (await reducing[0]).results
+        finally:
+            for each in reducing:
+                each.cancel()
         self.measured = replace(
             self.measured,
-            reductions=found[0].results,
+            reductions=results,
             backend=backend,
             ranks=ranks,
             torch=ordered[0].torch,
-            omitted=failed[0] if failed else "",
+            omitted=failed,
             failed=bool(failed),
         )
+
+    async def _wait_for_all(self, reducing: Sequence[asyncio.Future[Reduced]]) -> str:
+        """Wait until all have ended, by themselves or because one has failed; return why, '' for no failure.
+
+        Raises MeasurementBroken.
+        """
+        pending = set(reducing)
+        failed: list[str] = []
+        while pending and not failed:
+            _, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            failed = self._failures(reducing)
+        if failed and pending:
+            await asyncio.wait(pending, timeout=CAUSE_S)
+            failed = self._failures(reducing)
+            self._say_all(Stop())
+            await self.player.stop_reducing()
+            await asyncio.wait(pending)
+        # who was killed is the cause, and what the others say of their connections follows from it
+        return min(failed, key=lambda text: ENDED_BY not in text, default="")
+
+    def _failures(self, reducing: Sequence[asyncio.Future[Reduced]]) -> list[str]:
+        return [
+            f"the all-reduce failed on {seat.host}: {each.result().error}"
+            for seat, each in zip(self.seats, reducing, strict=True)
+            if each.done() and each.result().error
+        ]
 
     async def _ask(self, rank: int, wish: Message, kind: type[M], within_s: float) -> M:
         """Return a node's answer. Raises MeasurementBroken."""

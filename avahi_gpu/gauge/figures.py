@@ -82,10 +82,11 @@ def reduction_seconds(size: int, curve: Sequence[Reduction]) -> float:
 def estimate(measured: Measurement, parameters: int, dtype: str) -> Estimate:
     """Return what exchanging the gradients of so many parameters takes.
 
-    Where there was no all-reduce, a ring over the slowest link: 2(n-1)/n times the bytes at its rate.
+    Where there was no all-reduce, or none to its end, a ring over the slowest link: 2(n-1)/n times the bytes
+    at its rate.
     """
     size = parameters * BYTES_OF[dtype]
-    if measured.reductions:
+    if measured.reductions and not measured.failed:
         return Estimate(parameters, dtype, size, reduction_seconds(size, measured.reductions), measured=True)
     slow = slowest(measured.links)
     if slow is None or not slow.bits_per_s:

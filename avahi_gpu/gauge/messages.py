@@ -94,6 +94,10 @@ class Reduced(msgspec.Struct, frozen=True, tag="reduced"):
     error: Text = ""
 
 
+class Stop(msgspec.Struct, frozen=True, tag="stop"):
+    """The all-reduce has failed elsewhere: end your processes, which may wait for others for long."""
+
+
 class Step(msgspec.Struct, frozen=True, tag="step"):
     """For people: what is being measured."""
 
@@ -106,7 +110,7 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     measured: Measurement
 
 
-Message = Enlist | Begin | Begun | Try | Tried | Reduce | Reduced | Step | Done
+Message = Enlist | Begin | Begun | Try | Tried | Reduce | Reduced | Stop | Step | Done
 
 _decoder = msgspec.json.Decoder(Message)
 _encoder = msgspec.json.Encoder()

@@ -65,6 +65,10 @@ class Player:
         """Take part in the all-reduce."""
         return await self.workers.run(wish)
 
+    async def stop_reducing(self) -> None:
+        """End the all-reduce: it has failed elsewhere."""
+        await self.workers.close()
+
     async def close(self) -> None:
         """Leave nothing behind."""
         self._stop.set()

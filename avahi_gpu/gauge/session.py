@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 from avahi_gpu.errors import AvahiGpuError, MalformedInput, MeasurementBroken, TooFewPeers
 from avahi_gpu.gauge.conductor import Conductor
-from avahi_gpu.gauge.line import call
-from avahi_gpu.gauge.messages import Begin, Begun, Done, Reduce, Step, Try
+from avahi_gpu.gauge.line import Line, call
+from avahi_gpu.gauge.messages import Begin, Begun, Done, Reduce, Reduced, Step, Stop, Try
 from avahi_gpu.gauge.player import Player
 from avahi_gpu.launch.command import Request
 from avahi_gpu.launch.job import Display, Progress, settings_of, signals_raised
@@ -195,7 +195,9 @@ class Measuring:
                     case Try() as wish:
                         line.say(await player.attempt(wish))
                     case Reduce() as wish:
-                        line.say(await player.reduce(wish))
+                        line.say(await reduce_until_stopped(player, wish, line))
+                    case Stop():  # of what has ended here already
+                        continue
                     case Done(measured):
                         self.ending.measured = measured
                         return
@@ -205,3 +207,23 @@ class Measuring:
             raise MeasurementBroken(f"{round.leader.host}, which leads, is lost: {describe(error)}") from None
         finally:
             await line.close()
+
+
+async def reduce_until_stopped(player: Player, wish: Reduce, line: Line) -> Reduced:
+    """Take part in the all-reduce, unless the leader says that it has failed elsewhere.
+
+    Raises OSError, MalformedInput, and MeasurementBroken where the leader has gone.
+    """
+    reducing, hearing = asyncio.ensure_future(player.reduce(wish)), asyncio.ensure_future(line.hear())
+    try:
+        await asyncio.wait({reducing, hearing}, return_when=asyncio.FIRST_COMPLETED)
+        if hearing.done():
+            if not isinstance(hearing.result(), Stop):
+                raise MeasurementBroken("the node that leads has left the measurement")
+            await player.stop_reducing()
+        return await reducing
+    finally:
+        reducing.cancel()
+        hearing.cancel()
+        # one at a time may listen: the next one only once this one has let go
+        await asyncio.wait({reducing, hearing})

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ IMPORT_S = 120.0  # torch with CUDA from a cold disk takes a minute
 LINE_MAX = 1 << 16  # bytes of one result
 WORDS_KEPT = 4096  # bytes of what a process complains of
 END_S = 2.0  # SIGKILL takes milliseconds, unless a driver's call hangs
+ENDED_BY = "a process was ended by"
 WAIT_S = 600.0  # for one line; the round's end is told of by others
 # the current folder is left out of the path: a torch.py there is not torch
 START = (
@@ -81,11 +83,13 @@ class Worker:
             self.process.stdin.write(json.dumps(what).encode() + b"\n")
 
     async def complaint(self) -> str:
-        """Return the last line that it has complained of."""
+        """Return how it was ended, or the last line that it has complained of."""
+        if (self.process.returncode or 0) < 0:
+            return f"{ENDED_BY} {signal.Signals(-(self.process.returncode or 0)).name}"
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(asyncio.shield(self._reader), END_S)
         lines = [line.strip() for line in self.words.decode("utf-8", "replace").splitlines() if line.strip()]
-        return lines[-1] if lines else f"it ended with exit code {self.process.returncode}"
+        return shorten_complaint(lines[-1]) if lines else f"it ended with exit code {self.process.returncode}"
 
     async def close(self) -> None:
         """End it."""
@@ -103,6 +107,12 @@ class Worker:
         with contextlib.suppress(OSError):
             while more := await self.process.stderr.read(WORDS_KEPT):
                 self.words = (self.words + more)[-WORDS_KEPT:]
+
+
+def shorten_complaint(line: str) -> str:
+    """Return what torch and gloo say without the place in their source, and their advice."""
+    said = re.sub(r"^\[rank\d+\]: *|\[/[^\]]*\] *", "", line)
+    return said.partition(". This is typically caused")[0]
 
 
 class Workers:
@@ -160,8 +170,8 @@ class Workers:
 
     async def close(self) -> None:
         """End them all."""
-        await asyncio.gather(*(worker.close() for worker in self._all))
-        self._all.clear()
+        workers, self._all = self._all, []
+        await asyncio.gather(*(worker.close() for worker in workers))
 
     async def _start(self) -> tuple[dict[str, Any], str]:
         worker = await Worker.start(self.variables)

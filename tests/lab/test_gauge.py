@@ -120,3 +120,31 @@ def test_ctrl_c_on_one_node_ends_it_on_all_and_leaves_nothing(shared_cluster3: C
     while any(host.strangers() for host in lab) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert lab.strangers() == []
+
+
+@pytest.mark.faults
+def test_a_process_of_the_all_reduce_that_is_killed_is_named_and_tcp_is_told(
+    shared_cluster3: Cluster,
+) -> None:
+    lab = shared_cluster3
+    for host in lab:
+        host.shape(20)
+    try:
+        with on_all(lab.hosts, bench("--nnodes", "3", "--json")) as runs:
+            for follower in runs.followers:
+                follower.wait_for("measuring the all-reduce")
+            kill = "kill -9 $(pgrep -f 'import collectiv[e]' | tail -1)"
+            lab[1].run(["sh", "-c", kill], check=True)
+
+            assert runs.codes() == [1, 1, 1]
+            for follower in runs.followers:
+                told = json.loads(follower.lines[-1])
+                (error,) = told["errors"]
+                assert error["message"] == (
+                    "the all-reduce failed on gpu-node-2: a process was ended by SIGKILL"
+                )
+                assert len(told["data"]["links"]) == 6
+                assert not any(g["measured"] for g in told["data"]["gradients"])
+    finally:
+        for host in lab:
+            host.shape(None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -90,6 +91,8 @@ def test_without_all_reduce_a_ring_over_the_slowest_link_is_told() -> None:
     found = figures.estimate(measured(), 1_000_000_000, "fp32")
 
     assert (found.seconds, found.measured) == (pytest.approx(1.5 * 4e9 * 8 / 1e9), False)
+    broken = replace(measured(Reduction(8, 0.001)), failed=True)
+    assert figures.estimate(broken, 1_000_000_000, "fp32") == found
     assert figures.estimate(measured(bits=None), 1000, "fp32").seconds is None
 
 

@@ -21,6 +21,7 @@ ALL = [
     m.Tried(9.4e8, 1e-4, 2e-4, 3e-4, 0.01),
     m.Reduce(1, 3, "10.0.0.1", 29500, (8, 32), 4.0, 0.5),
     m.Reduced((Reduction(8, 0.001, 200),)),
+    m.Stop(),
     m.Step("TCP"),
     m.Done(Measurement(NODES, (GaugedLink(0, 1, 9.4e8),), (Reduction(8, 0.1),), "gloo", 2, "2.13.0")),
 ]

@@ -7,7 +7,7 @@ import pytest
 from avahi_gpu.gauge.conductor import why_no_reduction
 from avahi_gpu.gauge.messages import Enlist
 from avahi_gpu.gauge.player import NOT_ASKED
-from avahi_gpu.gauge.workers import choose_backend, count_processes
+from avahi_gpu.gauge.workers import choose_backend, count_processes, shorten_complaint
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,22 @@ def test_processes_are_counted_as_launch_counts_them(
 ) -> None:
     assert count_processes(word, gpus, 16) == processes
     assert choose_backend(word, processes, gpus) == backend
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (
+            "[rank0]: RuntimeError: [/w/third_party/gloo/gloo/transport/tcp/pair.cc:537] Read error "
+            "[10.77.178.2]:30877: Connection reset by peer. This is typically caused by a remote worker.",
+            "RuntimeError: Read error [10.77.178.2]:30877: Connection reset by peer",
+        ),
+        ("ValueError: [rank1]: x", "ValueError: [rank1]: x"),
+        ("", ""),
+    ],
+)
+def test_what_torch_complains_of_is_told_without_its_source(line: str, told: str) -> None:
+    assert shorten_complaint(line) == told
 
 
 def node(**more: object) -> Enlist:
