@@ -59,7 +59,7 @@ class Plan:
     windows: int = 5
     window_s: float = 6.0
     watch: int = 10
-    idle: tuple[int, ...] = (3, 6, 10, 20, 40)
+    idle: tuple[int, ...] = (3, 6, 10, 20, 30, 40)
     idle_s: float = 60.0
 
 
