@@ -20,6 +20,9 @@ from avahi_gpu.avahi.dialling import bus_unavailable, open_socket
 from avahi_gpu.avahi.names import (
     BUS_HINT,
     BUS_NAME,
+    DBUS,
+    DBUS_PATH,
+    MATCHES,
     SERVER_PATH,
     SERVER_RUNNING,
     avahi_missing,
@@ -34,13 +37,6 @@ CALL_TIMEOUT_S = 3.0  # Avahi answers everything but resolving in a millisecond
 DIAL_AGAIN_S = 0.05
 FREE_TIMEOUT_S = 0.5  # on the way out nobody waits for a daemon that hangs: it cleans up when we are gone
 RECONNECT_S = 1.0  # between two attempts to reach a bus that went away
-
-_DBUS = "org.freedesktop.DBus"
-_DBUS_PATH = "/org/freedesktop/DBus"
-_MATCHES = (
-    f"type='signal',sender='{_DBUS}',interface='{_DBUS}',member='NameOwnerChanged',arg0='{BUS_NAME}'",
-    f"type='signal',sender='{BUS_NAME}',interface='{BUS_NAME}.Server',member='StateChanged'",
-)
 
 
 class _Connection(MessageBus):  # type: ignore[misc]  # dbus-next is not typed
@@ -231,7 +227,7 @@ class Avahi:
             raise bus_unavailable(fault, CONNECT_TIMEOUT_S, refused=isinstance(fault, AuthError)) from None
         self._bus = bus
         try:
-            for rule in _MATCHES:
+            for rule in MATCHES:
                 await self._ask_bus("AddMatch", "s", rule)
             with contextlib.suppress(AvahiUnavailable):
                 (owner,) = await self._ask_bus("GetNameOwner", "s", BUS_NAME)
@@ -315,9 +311,9 @@ class Avahi:
 
     async def _ask_bus(self, member: str, signature: str, *body: Any) -> list[Any]:
         message = Message(
-            destination=_DBUS,
-            path=_DBUS_PATH,
-            interface=_DBUS,
+            destination=DBUS,
+            path=DBUS_PATH,
+            interface=DBUS,
             member=member,
             signature=signature,
             body=list(body),
@@ -353,7 +349,7 @@ class Avahi:
     def _take(self, message: Message) -> None:
         """Sort one message; called by dbus-next for each in turn, before it is looked at in any other way."""
         if message.message_type is MessageType.SIGNAL:
-            if message.sender == _DBUS:
+            if message.sender == DBUS:
                 if message.member == "NameOwnerChanged" and message.body[0] == BUS_NAME:
                     self._take_owner(message.body[2])
             elif message.sender == self._owner:  # anyone on the bus may send signals; only Avahi's count

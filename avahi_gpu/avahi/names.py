@@ -19,6 +19,14 @@ from avahi_gpu.errors import (
 BUS_NAME = "org.freedesktop.Avahi"
 SERVER_PATH = "/"
 
+# the bus itself, and what we ask it to tell us
+DBUS = "org.freedesktop.DBus"
+DBUS_PATH = "/org/freedesktop/DBus"
+MATCHES = (
+    f"type='signal',sender='{DBUS}',interface='{DBUS}',member='NameOwnerChanged',arg0='{BUS_NAME}'",
+    f"type='signal',sender='{BUS_NAME}',interface='{BUS_NAME}.Server',member='StateChanged'",
+)
+
 # AvahiServerState
 SERVER_REGISTERING = 1
 SERVER_RUNNING = 2
