@@ -74,15 +74,16 @@ def parse_deepspeed_config(text: str) -> DeepSpeedConfig:
 
     try:
         tree = json.loads(text, object_pairs_hook=note_twice)
-    except (ValueError, RecursionError):
-        found = [m for m in (_PAIR.match(line.lstrip(" \t{")) for line in text.split("\n")) if m]
-        idle = [(m[1], m[2].strip(" \t\r,}")[:60]) for m in found if m[1] in IDLE]
+        found = _find_idle(tree, "") if isinstance(tree, dict) else []
+    except (ValueError, RecursionError):  # newer Pythons read what is nested deeper than we may descend
+        pairs = [m for m in (_PAIR.match(line.lstrip(" \t{")) for line in text.split("\n")) if m]
+        idle = [(m[1], m[2].strip(" \t\r,}")[:60]) for m in pairs if m[1] in IDLE]
         return DeepSpeedConfig(tuple(idle[:IDLE_MAX]), plain=False)
     if not isinstance(tree, dict):
         return DeepSpeedConfig((), "it is no object: { … }")
     if twice:
         return DeepSpeedConfig((), f"{twice[0][:60]} is there twice")
-    return DeepSpeedConfig(tuple(_find_idle(tree, "")[:IDLE_MAX]))
+    return DeepSpeedConfig(tuple(found[:IDLE_MAX]))
 
 
 def _find_idle(tree: dict[str, Any], before: str) -> list[tuple[str, str]]:

@@ -80,6 +80,12 @@ def test_what_deepspeed_ends_with_is_told(text: str) -> None:
     assert parse_deepspeed_config(text).complaint
 
 
+@pytest.mark.parametrize("depth", [900, *range(960, 1010, 2), 5000])
+def test_nesting_deeper_than_python_descends_is_looked_through(depth: int) -> None:
+    for begin, end in (('{"a":', "}"), ('{"nnodes":' + "[" * 900, "]" * 900 + "}"), ("[", "]")):
+        parse_deepspeed_config(begin * depth + "1" + end * depth)
+
+
 @given(
     st.text() | st.recursive(st.none() | st.text(), lambda x: st.dictionaries(st.text(), x)).map(json.dumps)
 )
