@@ -71,19 +71,32 @@ def line_up(
         notes += [f"{p.name} is left out: it has no GPU, and others have" for p in there if not p.gpus]
         there = [p for p in there if p.gpus]
     seen_by = [p.interface for p in there if not p.self and p.interface]
+    # whoever else names our own host or address is a mistake or a lie: it takes no rank from us
+    ours = [_entry(p) for p in there if p.self]
     entries: list[Entry] = []
     for peer in rank_order(there):
         entry = _entry(peer)
+        if not entry.own and (same := _same(entry, ours)):
+            notes.append(_second(entry, same))
+            continue
         if entry.own and seen_by and entry.interface not in seen_by and seen_by[0] in own_addresses:
             # Avahi tells any of our own addresses; the others are where they are
             entry = replace(entry, interface=seen_by[0], address=own_addresses[seen_by[0]])
-        same = next((e for e in entries if entry.address == e.address or entry.name == e.name), None)
+        same = _same(entry, entries)
         if same is None:
             entries.append(entry)
         else:
-            what = f"the address {same.address}" if same.address == entry.address else f"the name {same.name}"
-            notes.append(f"a second node with {what} is left out: {entry.name} at {entry.address}")
+            notes.append(_second(entry, same))
     return Lineup(tuple(entries), tuple(notes))
+
+
+def _same(entry: Entry, others: Iterable[Entry]) -> Entry | None:
+    return next((e for e in others if entry.address == e.address or entry.name == e.name), None)
+
+
+def _second(entry: Entry, same: Entry) -> str:
+    what = f"the address {same.address}" if same.address == entry.address else f"the name {same.name}"
+    return f"a second node with {what} is left out: {entry.name} at {entry.address}"
 
 
 def rank_order(peers: Sequence[Peer]) -> list[Peer]:

@@ -83,6 +83,20 @@ def test_names_are_for_all_nodes_and_hostfiles_for_those_that_train() -> None:
     assert "fe80" not in WRITERS["hosts"](everybody)
 
 
+def test_a_record_that_names_this_machine_takes_no_rank_from_it() -> None:
+    own = node(1, self=True, gpus=1)
+    lies = [
+        node(7, host=own.host, address=own.address, priority=9, port=4444, gpus=99),
+        node(8, host="other.local", address=own.address, priority=9),
+        node(9, host=own.host.upper(), address="10.77.0.9", priority=9),
+    ]
+
+    lineup = lined(*lies, node(2), own)
+
+    assert (names(lineup), lineup.own_rank) == (["gpu-node-1", "gpu-node-2"], 0)
+    assert (lineup.entries[0].port, lineup.entries[0].gpus) == (own.port, 1)
+
+
 def test_without_any_gpu_each_machine_has_one_process() -> None:
     assert WRITERS["deepspeed"](lined(node(1, gpus=0), node(2, gpus=0))) == (
         "10.77.0.1 slots=1\n10.77.0.2 slots=1\n"
