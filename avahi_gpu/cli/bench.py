@@ -171,7 +171,12 @@ def check_nodes(smallest: int, largest: int) -> int:
 
 def check_picture(svg: str | None) -> None:
     """Raise Misuse where the picture has no place to go to: that is better known before than after."""
-    if svg is not None and not Path(svg).absolute().parent.is_dir():
+    if svg is None:
+        return
+    path = Path(svg).absolute()
+    if not svg or path.is_dir():
+        raise Misuse(f"--svg {svg or repr(svg)} is a folder", "name the file in it")
+    if not path.parent.is_dir():
         raise Misuse(f"there is no folder for {svg}", "name a file in a folder that exists")
 
 
