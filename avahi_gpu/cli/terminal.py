@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 KEYS_AT_ONCE = 256  # bytes: more than anybody types between two looks
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Ctrl-\ too: what ends without a word leaves a shell without an echo, on a screen that is not its own
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 ARROWS = {"\x1b[A": "up", "\x1b[B": "down", "\x1b[5~": "page up", "\x1b[6~": "page down"}
 ARROWS |= {"\x1bOA": "up", "\x1bOB": "down"}  # as some terminals say it
 
@@ -95,7 +96,9 @@ class Terminal:
             self._loop.remove_signal_handler(number)
 
     def ended(self) -> None:
-        """Raise Ended where a signal came that ends programs."""
+        """Raise Ended where a signal came that ends programs, or the terminal is gone without one."""
+        if self._ended_by is None and not sys.stdout.isatty():
+            self._ended_by = signal.SIGHUP
         if self._ended_by is not None:
             raise Ended(self._ended_by.name)
 
@@ -147,6 +150,7 @@ class Terminal:
             typed = b""
         if not typed:  # the terminal has gone
             self._loop.remove_reader(sys.stdin)
+            self._resized()
             return
         for key in read_keys(typed.decode("utf-8", "replace")):
             self._pressed(key)
@@ -166,9 +170,10 @@ class Terminal:
     def _go_on(self) -> None:
         """Draw again after SIGCONT: the shell has had the terminal, whatever had stopped us."""
         if self._live is not None and _in_front():
-            if self.has_keys:
-                tty.setcbreak(sys.stdin, termios.TCSANOW)
-            self._console.set_alt_screen(True)
+            with contextlib.suppress(OSError, termios.error):  # it is gone: ``ended`` says so
+                if self.has_keys:
+                    tty.setcbreak(sys.stdin, termios.TCSANOW)
+                self._console.set_alt_screen(True)
         self._resized()
 
 

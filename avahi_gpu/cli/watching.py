@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from select import POLLERR, POLLHUP, poll
 from typing import TYPE_CHECKING, Protocol
 
 from avahi_gpu.errors import ExitCode, TooFewPeers
@@ -114,6 +115,7 @@ class Lines:
         for event in events:
             self._out.print(describe_line(event))
         sys.stdout.flush()
+        check_reader()
         return True
 
 
@@ -126,7 +128,16 @@ class Objects:
             at = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
             sys.stdout.write(json.dumps(event_data(event, at)) + "\n")
         sys.stdout.flush()
+        check_reader()
         return True
+
+
+def check_reader() -> None:
+    """Raise BrokenPipeError where whoever read our output has gone: on a quiet LAN no write would tell."""
+    stdout = poll()
+    stdout.register(sys.stdout.fileno(), 0)
+    if any(said & (POLLERR | POLLHUP) for _, said in stdout.poll(0)):
+        raise BrokenPipeError
 
 
 def describe_line(event: WatchEvent) -> str:

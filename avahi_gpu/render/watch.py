@@ -9,7 +9,7 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from avahi_gpu.model import Peer, Watched, natural_order
+from avahi_gpu.model import Peer, Seat, Watched, natural_order
 from avahi_gpu.render.table import (
     GAP,
     NAME_LIMIT,
@@ -31,6 +31,8 @@ NOW_S = 3.0  # who was heard within that is "now": it is asked once a second, an
 # what goes first where the terminal is narrow; NODE and STATE stay
 OWN, SHORT_OWN = " (this machine)", " *"
 DROPPED = ("SPEED", "SEEN", OWN, "CLUSTER", "VIA", "VRAM", "FREE", "GPUS", "ADDRESS", "RTT", "JOB")
+JOBS_NAMED = 3
+JOB_WIDTH = 48  # cells
 STATE_WIDTH = 9  # columns stand still when somebody falls silent
 
 
@@ -180,11 +182,18 @@ def _columns(rows: Sequence[tuple[Watched, float, bool]]) -> list[tuple[str, lis
         "GPUS": [describe_gpus(p) for p in peers],
         "FREE": [_free(node) for node in nodes] if told else [],
         "VRAM": [describe_memory(p) for p in peers],
-        "JOB": ["; ".join(map(describe_seat, node.seats)) for node in nodes],
+        "JOB": [_jobs(node.seats) for node in nodes],
         "CLUSTER": _clusters(peers),
         "SEEN": [_seen(node, since, gone) for node, since, gone in rows],
     }
     return [(title, cells) for title, cells in columns.items() if any(cells)]
+
+
+def _jobs(seats: Sequence[Seat]) -> str:
+    """Return the first jobs in a cell that leaves room for others: anybody may claim hundreds of a node."""
+    more = len(seats) - JOBS_NAMED
+    text = "; ".join(map(describe_seat, seats[:JOBS_NAMED])) + (f"; {more} more" if more > 0 else "")
+    return text if cell_len(text) <= JOB_WIDTH else set_cell_size(text, JOB_WIDTH - 1).rstrip() + "…"
 
 
 def _clusters(peers: Sequence[Peer]) -> list[str]:

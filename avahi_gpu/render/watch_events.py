@@ -14,14 +14,20 @@ VERSION = 1  # of an event as ``--json`` shows it
 
 
 def events_between(before: Mapping[str, Watched], now: Mapping[str, Watched]) -> list[WatchEvent]:
-    """Return what happened to each node; both are by name, without those that nobody resolved."""
-    events = []
+    """Return what happened to each node; both are by name, without those that nobody resolved.
+
+    The nodes that were there already come first, then new ones, then jobs: a stranger who floods the LAN with
+    records is cut short, and takes no place from them.
+    """
+    known: list[WatchEvent] = []
+    new: list[WatchEvent] = []
+    jobs: list[WatchEvent] = []
     for name in dict.fromkeys([*now, *before]):
         event = _event_of(before.get(name), now.get(name))
         if event is not None:
-            events.append(event)
-        events += _job_events(before.get(name), now.get(name))
-    return events
+            (known if name in before else new).append(event)
+        jobs += _job_events(before.get(name), now.get(name))
+    return [*known, *new, *jobs]
 
 
 def shorten_events(events: list[WatchEvent]) -> list[WatchEvent]:

@@ -130,6 +130,13 @@ class Session:
         """Type."""
         os.write(self._ours, keys.encode())
 
+    def hang_up(self) -> None:
+        """Take the terminal away, as a lost ssh connection does."""
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nowhere, self._ours)
+        os.dup2(nowhere, self._theirs)
+        os.close(nowhere)
+
     def look(self, within_s: float = 0.0) -> list[str]:
         """Take in what was drawn meanwhile, return the lines of the screen."""
         while select.select([self._ours], [], [], within_s)[0]:

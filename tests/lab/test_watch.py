@@ -107,11 +107,26 @@ def test_the_terminal_is_given_back_whatever_comes(lab: Cluster) -> None:
         assert session.restored
         assert session.screen.lines[0] == "avahi-gpu: interrupted"
 
-    with Session(lab[0], WATCH) as session:
+    for number, keys in ((signal.SIGTERM, ""), (signal.SIGQUIT, "\x1c")):
+        with Session(lab[0], WATCH) as session:
+            session.wait_until(lambda _, s=session: s.line_of("gpu-node-2"), STARTED_S)
+            session.press(keys) if keys else session.signal(number)
+            assert session.wait() == 130
+            assert session.restored and "Traceback" not in session.raw
+
+
+def test_it_ends_when_nobody_is_there_to_look(lab: Cluster) -> None:
+    """The terminal is gone and SIGHUP is ignored, or the reader of a pipe has left a LAN that is quiet."""
+    with Session(
+        lab[0], ("sh", "-c", "trap '' HUP; exec avahi-gpu peers --watch 2>/run/watch-err")
+    ) as session:
         session.wait_until(lambda _: session.line_of("gpu-node-2"), STARTED_S)
-        session.signal(signal.SIGTERM)
-        assert session.wait() == 130
-        assert session.restored and "Traceback" not in session.raw
+        session.hang_up()
+        assert session.process.wait(STARTED_S) == 130
+        assert lab[0].read("/run/watch-err").strip() == "avahi-gpu: interrupted"
+
+    pipe = "avahi-gpu peers --watch | head -1; echo ${PIPESTATUS[0]}"
+    assert lab[0].run(["bash", "-c", pipe], timeout=STARTED_S).stdout.splitlines()[1:] == ["0"]
 
 
 def test_events_on_a_pipe_survive_a_new_daemon_and_a_change_of_network(lab: Cluster) -> None:

@@ -172,3 +172,12 @@ def test_every_key_sorts_and_again_turns_it_round(key: str, first: int, last: in
 )
 def test_an_age_has_one_unit(seconds: float, words: str) -> None:
     assert describe_age(seconds) == words
+
+
+def test_hundreds_of_jobs_with_long_names_take_no_column_away() -> None:
+    seats = tuple(Seat(f"{n}-" + "名" * 60, 0, 1) for n in range(400))
+
+    header, row = shown(Scene([node(1, seats=seats)]), 150)[1:3]
+
+    assert {"RTT", "ADDRESS", "JOB"} <= set(header.split())
+    assert "10.0.0.1" in row and "…" in row

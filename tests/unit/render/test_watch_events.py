@@ -50,6 +50,16 @@ def test_a_hostile_job_steers_no_terminal() -> None:
     assert "\x1b" not in says
 
 
+def test_a_flood_of_records_and_jobs_hides_no_death() -> None:
+    before = {"x": node(2)}
+    jobs = tuple(Seat(f"job-{n}", 0, 1) for n in range(AT_MOST))
+    now = {**{str(n): node(n, seats=jobs) for n in range(AT_MOST)}, "x": node(2, alive=False)}
+
+    short = shorten_events(events_between(before, now))
+
+    assert (short[0].kind, {e.kind for e in short[1:-1]}) == ("dead", {"joined"})
+
+
 def test_of_a_flood_only_the_first_are_told() -> None:
     flood = events_between({}, {str(n): node(n) for n in range(AT_MOST + 30)})
 
