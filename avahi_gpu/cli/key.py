@@ -64,8 +64,8 @@ def make(file: str | None, *, force: bool) -> tuple[Result, str]:
     text = f"""{printable(path, 4096)} holds a new cluster key, fingerprint {made.key.fingerprint}.
 Every node needs the same one. Bring it to each OTHER:
 {steps}
-`avahi-gpu key check` shows the same fingerprint there afterwards. Jobs that start from now on take
-in only nodes that hold it.
+`avahi-gpu key check` shows the same fingerprint there afterwards.
+Jobs that start from now on take in only nodes that hold it.
 """
     return Result("key", {"path": path, "fingerprint": made.key.fingerprint, "created": True}), text
 

@@ -126,7 +126,7 @@ def _headline(scene: Scene) -> str:
 def _footer(scene: Scene) -> Text:
     if not scene.keys:
         return Text("Ctrl-C ends", style="reverse")
-    text = Text(" [q]uit  sort by ", style="reverse")
+    text = Text(" [q]uit  sort: ", style="reverse")
     for key, (word, _) in SORTS.items():
         chosen = key == scene.order.key
         mark = ("▴" if scene.order.reverse else "▾") if chosen else ""
