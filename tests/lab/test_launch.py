@@ -154,23 +154,21 @@ def test_under_plain_torchrun_the_others_are_told_whose_script_failed(shared_clu
 
 def test_ctrl_c_ends_a_node_at_once_and_the_others_know(shared_cluster3: Cluster) -> None:
     lab = shared_cluster3
-    command = launch("--nnodes", "3", TRAIN, "--slow", "0.1", "--checkpoint", "/var/tmp/ctrl-c.pt")
-    with on_all(lab.hosts, command) as job:
+    command = launch("--nnodes", "2", TRAIN, "--slow", "0.1", "--checkpoint", "/var/tmp/ctrl-c.pt")
+    with on_all(lab.hosts[:2], command) as job:
         job[0].wait_for("step 3 ", JOB_S)
         job[1].ctrl_c()
         assert job[1].wait(10) == 130
         assert job[1].lines[-1].startswith("avahi-gpu: job train: left after ")
-        assert job[1].lines[-1].endswith("the other 2 nodes cannot go on without this one: 3 are needed")
+        assert job[1].lines[-1].endswith("the other node cannot go on without this one: 2 are needed")
         assert processes(lab[1]) == []
         assert "avahi-gpu" not in "\n".join(line for line in job[1].lines if "Traceback" in line)
         job[0].wait_for("regrouping: gpu-node-2 left", 10)
         assert f";{NAMES[1]}-" not in announced(lab[0])
 
-        job[0].ctrl_c()
-        job[2].process.terminate()
-        assert job[0].wait(10) == 130
-        assert job[2].wait(10) == 143
-        assert wait_until_empty(lab[2], 1.0) == []
+        job[0].process.terminate()
+        assert job[0].wait(10) == 143
+        assert wait_until_empty(lab[0], 1.0) == []
 
 
 def test_a_node_is_missed_by_name_and_a_second_start_on_one_host_is_refused(
@@ -217,6 +215,7 @@ def test_a_node_with_another_torch_is_refused_with_both_versions(shared_cluster3
         assert first[0].wait(10) == 130
 
 
+@pytest.mark.faults  # that the installed torch has them is told without running it
 def test_a_torch_with_another_agent_runs_the_job_all_the_same_and_what_it_lacks_is_said(
     shared_cluster3: Cluster,
 ) -> None:
