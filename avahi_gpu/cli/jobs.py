@@ -71,6 +71,7 @@ async def _look(timeout_s: float | None) -> list[tuple[Job, list[Peer]]]:
 async def _watch() -> None:
     """Print what becomes of the jobs, for ever."""
     from avahi_gpu.avahi.bus import connect
+    from avahi_gpu.cli.watching import check_reader
     from avahi_gpu.host.jobs import JobWatch
     from avahi_gpu.host.net import read_interfaces
 
@@ -85,6 +86,7 @@ async def _watch() -> None:
                 end = loop.time() + UNSETTLED_MAX_S
                 while loop.time() < end and await watch.change(SETTLED_S):
                     pass
+                check_reader()
                 now = _by_name(watch.jobs())
                 for key in dict.fromkeys([*now, *shown]):
                     line = describe_change(shown.get(key), now.get(key))

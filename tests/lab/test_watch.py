@@ -126,7 +126,9 @@ def test_it_ends_when_nobody_is_there_to_look(lab: Cluster) -> None:
         assert lab[0].read("/run/watch-err").strip() == "avahi-gpu: interrupted"
 
     pipe = "avahi-gpu peers --watch | head -1; echo ${PIPESTATUS[0]}"
-    assert lab[0].run(["bash", "-c", pipe], timeout=STARTED_S).stdout.splitlines()[1:] == ["0"]
+    assert lab[0].run(["bash", "-c", pipe], timeout=3 * STARTED_S).stdout.splitlines()[1:] == ["0"]
+    pipe = "avahi-gpu jobs --watch | head -c 0; echo ${PIPESTATUS[0]}"
+    assert lab[0].run(["bash", "-c", pipe], timeout=3 * STARTED_S).stdout.split() == ["0"]
 
 
 def test_events_on_a_pipe_survive_a_new_daemon_and_a_change_of_network(lab: Cluster) -> None:
