@@ -156,7 +156,8 @@ def main() -> int:
         return 1
     say()
     say(paint(f"It works: {HOSTS} hosts, one job, {time.monotonic() - start:.0f} s in all.", GREEN))
-    say("The virtual hosts are gone; this machine is as before. On real ones: docs/tutorial/first-cluster.md")
+    say("The virtual hosts are gone; only the packages named at the start stay.")
+    say("On real ones: docs/tutorial/first-cluster.md")
     return 0
 
 

@@ -91,10 +91,14 @@ def load_model(options: argparse.Namespace, dtype: torch.dtype) -> tuple[Any, An
 
 def make_blocks(path: Path, tokenizer: Any, length: int) -> torch.Tensor:
     """Return the data as blocks of ``length`` tokens, one text behind the other; a short rest is left out."""
-    content = path.read_text(encoding="utf-8")
+    try:
+        content = path.read_text(encoding="utf-8")
+        lines = content.splitlines() if path.suffix == ".jsonl" else []
+        records = [json.loads(line) for line in lines if line.strip()]
+    except (OSError, ValueError) as error:
+        stop(f"--data {path} cannot be read on {platform.node()}: {error}")
     texts = [content]
     if path.suffix == ".jsonl":
-        records = [json.loads(line) for line in content.splitlines() if line.strip()]
         chat = tokenizer.apply_chat_template
         texts = [r["text"] if "text" in r else chat(r["messages"], tokenize=False) for r in records]
     tokens: list[int] = []
@@ -139,11 +143,14 @@ def save(path: Path, state: State) -> None:
     draft.replace(path)
 
 
+PARTS = {"step", "seen", "rank", "adapter", "optimizer"}
+
+
 def load(path: Path) -> State:
     """Return this node's checkpoint; step 0 where there is none, or none that can be read."""
     try:
         state: State = torch.load(path, map_location="cpu", weights_only=True)
-        return state if isinstance(state.get("step"), int) else {"step": 0}
+        return state if state.keys() >= PARTS else {"step": 0}
     except FileNotFoundError:
         return {"step": 0}
     except Exception as error:  # half a file of a full disk is no reason to lose the other nodes' work

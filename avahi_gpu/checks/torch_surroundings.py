@@ -287,7 +287,8 @@ def _best(facts: Facts) -> Interface | None:
 def _export(variable: str, name: str) -> str:
     if variable == "NCCL_SOCKET_FAMILY":
         return "export NCCL_SOCKET_FAMILY=AF_INET"
-    return f"export {variable}={'=' if variable == NCCL else ''}{name}"  # NCCL: = is exact
+    value = f"'={name}'" if variable == NCCL else name  # NCCL: = is exact; bare, zsh takes it for a program
+    return f"export {variable}={value}"
 
 
 def _shown(endpoint: Endpoint) -> list[str]:

@@ -125,7 +125,7 @@ def command(
         if nnodes is None:
             from avahi_gpu.launch.plan import suggest_nodes
 
-            raise suggest_nodes(config.cluster)
+            raise suggest_nodes(config.cluster, ranges=False)
         count = check_nodes(*asked.parse_nodes(nnodes))
         request = asked.Request(
             program=asked.Program((), "bench", ()),

@@ -13,6 +13,8 @@ from avahi_gpu.render.lineup import Lineup, line_up
 from avahi_gpu.render.text import printable
 from avahi_gpu.rendezvous.environment import interface_variables
 
+NOTES = 20  # of who is left out; a stranger may announce thousands
+
 
 def print_list(format: str, peers: list[Peer], cluster: str, expect: int | None) -> None:
     """Print the nodes of ``cluster`` in that format; on stderr who is left out.
@@ -22,8 +24,10 @@ def print_list(format: str, peers: list[Peer], cluster: str, expect: int | None)
     """
     own_addresses = first_addresses(read_interfaces())
     lineup = line_up(peers, cluster, own_addresses, training=format in TRAINING)
-    for note in lineup.notes:
+    for note in lineup.notes[:NOTES]:
         typer.echo(f"avahi-gpu: {printable(note, 1000)}", err=True)
+    if len(lineup.notes) > NOTES:
+        typer.echo(f"avahi-gpu: {len(lineup.notes) - NOTES} more are left out", err=True)
     _demand_enough(lineup, format, expect)
     if format == "env":
         own = lineup.entries[lineup.own_rank or 0]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from avahi_gpu.errors import Misuse
+from avahi_gpu.host.exposure import lower
 from avahi_gpu.host.system import System
 from avahi_gpu.model import Gpu, Versions
 
@@ -95,7 +96,9 @@ def read_versions(system: System, python: str | None = None) -> Versions:
 
 def ask_versions(system: System, python: str | None = None) -> Versions:
     """Do what ``read_versions`` does. Raises OSError where that Python does not answer in time."""
-    done = system.run([python or sys.executable, "-c", _ASK], VERSIONS_S)
+    ask = ["-c", _ASK]
+    argv = lower(system, [python, *ask]) if python and python != sys.executable else [sys.executable, *ask]
+    done = system.run(argv, VERSIONS_S)
     if done.returncode is None:
         raise OSError(done.reason)
     return parse_versions(done.stdout) if done.ok else Versions()
@@ -138,7 +141,7 @@ def find_python(system: System, python: str) -> str:
             "give the path of one that is there, /opt/venv/bin/python for example",
         )
     trial = system.until(time.monotonic() + TRY_S)
-    if trial.run([path, "-c", "import importlib.metadata"], TRY_S).returncode not in (0, None):
+    if trial.run(lower(system, [path, "-c", "import importlib.metadata"]), TRY_S).returncode not in (0, None):
         raise Misuse(f"{python} is not a Python that runs", "try it: " + path + " --version")
     return path
 

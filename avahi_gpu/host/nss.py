@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 
+from avahi_gpu.host.exposure import lower
 from avahi_gpu.host.process import NOT_FOUND
 from avahi_gpu.host.system import System
 from avahi_gpu.model import Lookup
@@ -35,7 +36,8 @@ def lookup(system: System, name: str, python: str | None = None, within_s: float
         return Lookup(name, (), 0.0, "not a host name")
     done = system.run(["getent", "ahosts", name], within_s)
     if done.returncode == NOT_FOUND:
-        done = system.run([python or sys.executable, "-c", _ASK, name], within_s)
+        argv = [python or sys.executable, "-c", _ASK, name]
+        done = system.run(lower(system, argv) if python else argv, within_s)
     if done.returncode is None:
         return Lookup(name, (), done.elapsed_s, "timeout")
     addresses = parse_ahosts(done.stdout)

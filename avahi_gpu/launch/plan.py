@@ -34,16 +34,18 @@ class Plan:
     command: tuple[str, ...]
 
 
-def suggest_nodes(cluster: str) -> Misuse:
+def suggest_nodes(cluster: str, *, ranges: bool = True) -> Misuse:
     """Return the error of a launch that was told no number of nodes, with what the LAN says.
 
     One node each would train alone and look fine, and the number that answers now may lack one that is
-    still booting: only the user knows.
+    still booting: only the user knows. ``ranges``: whether the command takes MIN:MAX.
     """
     seen: list[str] = []
     with suppress(AvahiGpuError):
         seen = see_nodes(cluster)
-    hint = "for example --nnodes 3, or --nnodes 2:3 for a job that goes on with two"
+    hint = "for example --nnodes 3"
+    if ranges:
+        hint += ", or --nnodes 2:3 for a job that goes on with two"
     if seen:
         count = f"{len(seen)} nodes of cluster {cluster} are" if len(seen) > 1 else "one node is"
         hint = f"{count} on the LAN now ({', '.join(seen)}): --nnodes {len(seen)} for all of them"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
+from avahi_gpu.render.shell import join, quote
 from avahi_gpu.render.text import printable
 
 NOTE_MAX = 1000  # characters; names in it come from the network
@@ -13,5 +13,5 @@ NOTE_MAX = 1000  # characters; names in it come from the network
 def describe_dry_run(notes: Iterable[str], variables: Mapping[str, str], command: Sequence[str]) -> str:
     """Return a script that a shell understands, whatever the words hold."""
     lines = [f"# {printable(note, NOTE_MAX)}" for note in notes]
-    lines += [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
-    return "\n".join([*lines, shlex.join(command)]) + "\n"
+    lines += [f"export {name}={quote(value)}" for name, value in variables.items()]
+    return "\n".join([*lines, join(command)]) + "\n"

@@ -5,19 +5,17 @@ docs/how-to has a page for each. Nothing in here is printed that ``lineup`` has 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 
 from avahi_gpu.model import DOMAIN
 from avahi_gpu.render.lineup import Lineup
+from avahi_gpu.render.shell import quote
 
 FORMATS = ("deepspeed", "mpi", "accelerate", "env", "ssh", "hosts")
 TRAINING = frozenset({"deepspeed", "mpi", "accelerate", "env"})  # these start processes
 RANKED = frozenset({"accelerate", "env"})  # these differ from machine to machine: each has a rank of its own
 
 PASSING = "With DHCP these addresses change: write it anew then."
-
-_BARE = re.compile(r"[A-Za-z0-9_.:/-]*")  # what no shell takes for more than it is; zsh looks up ``=word``
 
 
 def slots(lineup: Lineup) -> str:
@@ -66,7 +64,7 @@ def env(lineup: Lineup, variables: Mapping[str, str]) -> str:
         "NPROC_PER_NODE": str(own.processes),
         **variables,
     }
-    return "".join(f"{name}={_quote(value)}\n" for name, value in found.items())
+    return "".join(f"{name}={quote(value)}\n" for name, value in found.items())
 
 
 def ssh(lineup: Lineup) -> str:
@@ -87,10 +85,6 @@ def hosts(lineup: Lineup) -> str:
         f"# by `avahi-gpu peers --format hosts`. {PASSING}\n"
         "# A wrong line in /etc/hosts wins over mDNS, which would know better.\n" + "".join(lines)
     )
-
-
-def _quote(value: str) -> str:
-    return value if _BARE.fullmatch(value) else "'" + value.replace("'", "'\\''") + "'"
 
 
 WRITERS: Mapping[str, Callable[[Lineup], str]] = {

@@ -310,7 +310,7 @@ def test_the_dry_run_says_what_would_be_done_and_does_nothing(shared_cluster3: C
     )
     assert [line for line in lines if line.startswith("export ")] == [
         "export GLOO_SOCKET_IFNAME=eth0",
-        "export NCCL_SOCKET_IFNAME==eth0",
+        "export NCCL_SOCKET_IFNAME='=eth0'",
         "export NCCL_SOCKET_FAMILY=AF_INET",
     ]
     assert any(line.startswith(f"# interface eth0 ({host.address}, wired, ") for line in lines)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from avahi_gpu.host.boot_unit import SHIPPED_PATHS, UNIT_PATH, describe
-from avahi_gpu.host.exposure import find_exposure
+from avahi_gpu.host.exposure import find_exposure, lower
 from avahi_gpu.host.system import System
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
@@ -102,3 +105,42 @@ def test_a_packages_unit_is_taken_as_it_is(system: System) -> None:
         unit = describe(system, (program, "refresh"), enabled=False)
         assert (unit.file.path, unit.wanted, unit.program) == (SHIPPED_PATHS[0], unit.file.content, OPT)
         assert (unit.exposed, unit.present_exposed) == ("", "")
+
+
+GROUPS = subprocess.run(["id", "-G"], capture_output=True, text=True, check=True).stdout.strip()
+TELLS = """#!/bin/sh
+echo "$(id -u) $(id -g) $(id -G) $HOME $1"
+"""
+
+
+@pytest.mark.parametrize(
+    ("owner", "mode", "who"),
+    [
+        ((1234, 1234), 0o755, "1234 1234 1234 / -V"),
+        ((1234, 0), 0o755, "1234 65534 65534 / -V"),
+        ((0, 1234), 0o775, "65534 1234 1234 / -V"),
+        ((0, 0), 0o757, "65534 65534 65534 / -V"),
+        ((0, 0), 0o755, f"0 {os.getgid()} {GROUPS} {os.environ.get('HOME', '')} -V"),
+    ],
+    ids=["a user's", "of root's group", "a group's", "everybody's", "root's"],
+)
+def test_what_others_may_change_is_not_run_as_root(
+    owner: tuple[int, int], mode: int, who: str, shared_folder: Path
+) -> None:
+    program = shared_folder / "python"
+    program.write_text(TELLS)
+    os.chown(program, *owner)
+    program.chmod(mode)
+    system = System()
+
+    done = system.run(lower(system, [str(program), "-V"]), 20.0)
+
+    assert done.stdout.strip() == who, done.stderr
+
+
+@pytest.fixture
+def shared_folder() -> Iterator[Path]:
+    """A folder of root's that everybody can read, which pytest's own is not."""
+    with tempfile.TemporaryDirectory(dir="/var/lib") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
