@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from avahi_gpu.cli.meeting import Cluster, JoinTimeout, KeyFile, LostAfter, Peers, settle
 from avahi_gpu.cli.outcome import finish, guarded
 from avahi_gpu.errors import ChangeFailed, ExitCode, LaunchFailed, MeasurementBroken, Misuse
 from avahi_gpu.model import DEFAULT_CLUSTER
@@ -65,24 +66,10 @@ def command(
     master: Annotated[
         str | None, typer.Option(metavar="HOST", help="The host that leads.", show_default=False)
     ] = None,
-    peers: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B", help="Addresses of other nodes, where multicast is blocked.", show_default=False
-        ),
-    ] = None,
-    lost_after: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Silence that means a node is lost; at least 2.")
-    ] = LOST_AFTER_S,
-    join_timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", help="How long to wait for enough nodes.")
-    ] = JOIN_TIMEOUT_S,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Whose nodes take part. [default: AVAHI_GPU_CLUSTER, else the one of setup]"
-        ),
-    ] = None,
+    peers: Peers = None,
+    lost_after: LostAfter = LOST_AFTER_S,
+    join_timeout: JoinTimeout = JOIN_TIMEOUT_S,
+    cluster: Cluster = None,
     interface: Annotated[
         str | None,
         typer.Option(
@@ -90,12 +77,7 @@ def command(
             help="The network to measure. [default: AVAHI_GPU_INTERFACE, else the best that all share]",
         ),
     ] = None,
-    key_file: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH", help="The cluster key. [default: the one of `avahi-gpu key check`, if any]"
-        ),
-    ] = None,
+    key_file: KeyFile = None,
 ) -> None:
     """Measure the network: run the same line on every node.
 
@@ -103,7 +85,6 @@ def command(
     leads shows the tables.
     """
     from avahi_gpu.gauge import figures
-    from avahi_gpu.host.configuration import read_settings
     from avahi_gpu.host.key_file import find_key
     from avahi_gpu.host.system import System
     from avahi_gpu.launch import command as asked
@@ -114,13 +95,9 @@ def command(
         parameters = [figures.parse_model(text) for text in model or ()] or list(figures.USUAL_MODELS)
         kind = figures.parse_dtype(dtype)
         check_picture(svg)
-        flags = {
-            "cluster": ("--cluster", asked.check_cluster(cluster) if cluster is not None else None),
-            "interface": ("--interface", asked.check_interface(interface)),
-            "peers": ("--peers", asked.split_peers(peers) if peers is not None else None),
-            "key_file": ("--key-file", key_file),
-        }
-        settings = read_settings(system, os.environ, flags)
+        settings = settle(
+            system, os.environ, cluster=cluster, interface=interface, peers=peers, key_file=key_file
+        )
         config = settings.config
         if nnodes is None:
             from avahi_gpu.launch.plan import suggest_nodes

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from avahi_gpu.cli.meeting import Cluster, JoinTimeout, KeyFile, LostAfter, Peers, settle
 from avahi_gpu.cli.outcome import guarded, tell_error
 from avahi_gpu.errors import AvahiGpuError, ExitCode, Misuse
 from avahi_gpu.model import DEFAULT_CLUSTER
@@ -46,29 +47,13 @@ def command(
         str | None,
         typer.Option(metavar="HOST", help="The host that leads, where rank 0 runs.", show_default=False),
     ] = None,
-    peers: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B", help="Addresses of other nodes, where multicast is blocked.", show_default=False
-        ),
-    ] = None,
-    lost_after: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", help="Silence that means a node is lost; at least 2."),
-    ] = LOST_AFTER_S,
-    join_timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", help="How long to wait for enough nodes.")
-    ] = JOIN_TIMEOUT_S,
+    peers: Peers = None,
+    lost_after: LostAfter = LOST_AFTER_S,
+    join_timeout: JoinTimeout = JOIN_TIMEOUT_S,
     last_call: Annotated[
         float, typer.Option(metavar="SECONDS", help="How long MIN nodes wait for more, up to MAX.")
     ] = LAST_CALL_S,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Whose nodes take part. [default: AVAHI_GPU_CLUSTER, else the one of setup]",
-        ),
-    ] = None,
+    cluster: Cluster = None,
     interface: Annotated[
         str | None,
         typer.Option(
@@ -76,12 +61,7 @@ def command(
             help="The network to run on. [default: AVAHI_GPU_INTERFACE, else the best that all nodes share]",
         ),
     ] = None,
-    key_file: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH", help="The cluster key. [default: the one of `avahi-gpu key check`, if any]"
-        ),
-    ] = None,
+    key_file: KeyFile = None,
     allow_skew: Annotated[
         bool,
         typer.Option("--allow-skew", help="Let nodes with other versions of torch, NCCL, CUDA or Python in."),
@@ -95,7 +75,6 @@ def command(
     Plain torchrun does the training; the nodes find each other, agree on ranks, address and port, and agree
     anew when one of them is lost. The script's exit code is the command's; 125 tells that it never ran here.
     """
-    from avahi_gpu.host.configuration import read_settings
     from avahi_gpu.host.key_file import find_key
     from avahi_gpu.host.system import System
     from avahi_gpu.launch import command as asked
@@ -105,13 +84,9 @@ def command(
     with guarded("launch"):
         system = System()
         program = asked.split_words(words or [])
-        flags = {
-            "cluster": ("--cluster", asked.check_cluster(cluster) if cluster is not None else None),
-            "interface": ("--interface", asked.check_interface(interface)),
-            "peers": ("--peers", asked.split_peers(peers) if peers is not None else None),
-            "key_file": ("--key-file", key_file),
-        }
-        settings = read_settings(system, os.environ, flags)
+        settings = settle(
+            system, os.environ, cluster=cluster, interface=interface, peers=peers, key_file=key_file
+        )
         config = settings.config
         if nnodes is None:
             from avahi_gpu.launch.plan import suggest_nodes

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
-from avahi_gpu.host.paths import MAX_LINKS
+from avahi_gpu.host.paths import walk
 from avahi_gpu.host.system import System
 
 # Debian's group "staff" may write there on older installations; by policy (9.1.2) it is as good as root
@@ -44,20 +44,19 @@ def find_exposure(system: System, path: str) -> str:
 
 def look_for_exposure(system: System, path: str) -> Exposure | None:
     """Return by whom what lies at ``path`` may be changed; None: by root alone, or nothing is there."""
-    for place in walk(system.root, path):
-        try:
-            status = place.lstat()
-        except OSError:
-            return None
+    try:
+        places = [(place, place.lstat()) for place in walk(system.root, path)]
+    except OSError:
+        return None
+    for place, status in places:
         shown = "/" + str(place.relative_to(system.root)).removeprefix(".")
         uid, gid = status.st_uid, status.st_gid or NOBODY
         if uid != 0:
             return Exposure(f"{shown} belongs to user {uid}", uid, gid)
         if stat.S_ISLNK(status.st_mode):
             continue
-        sticky = (
-            stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
-        )  # whose names stay their owners'
+        # in such a folder names stay their owners'
+        sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
         if status.st_mode & stat.S_IWOTH and not sticky:
             return Exposure(f"everybody may write {shown}", NOBODY, NOBODY)
         by_group = status.st_mode & stat.S_IWGRP and status.st_gid != 0 and not sticky
@@ -75,25 +74,3 @@ def lower(system: System, argv: Sequence[str]) -> list[str]:
     if found is None:
         return list(argv)
     return [sys.executable, "-I", "-S", "-c", _LOWER, str(found.uid), str(found.gid), *argv]
-
-
-def walk(root: Path, path: str) -> Iterator[Path]:
-    """Yield what the kernel passes on its way to ``path`` under ``root``: folders, links, and the end."""
-    yield root
-    ahead = [part for part in reversed(PurePosixPath(path).parts) if part != "/"]
-    place = root
-    links = 0
-    while ahead:
-        part = ahead.pop()
-        if part == "..":
-            place = place.parent if place != root else place
-            continue
-        place /= part
-        yield place
-        if place.is_symlink():
-            links += 1
-            if links > MAX_LINKS:
-                return
-            target = PurePosixPath(place.readlink())
-            place = root if target.is_absolute() else place.parent
-            ahead += [p for p in reversed(target.parts) if p != "/"]
