@@ -10,7 +10,7 @@ test: ## Check style and types, run every test; ARGS="-k roster" goes to pytest
 	@scripts/bootstrap
 	@scripts/test $(ARGS)
 
-faults: ## Run the long list of faults on virtual hosts, half an hour; ARGS="-k deaf" goes to pytest
+faults: ## Run the long list of faults on virtual hosts and machines, most of an hour; ARGS="-k deaf" goes to pytest
 	@scripts/bootstrap
 	@scripts/as-root .venv/bin/python -m pytest -p no:cacheprovider -m faults $(ARGS)
 

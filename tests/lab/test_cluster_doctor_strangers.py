@@ -105,6 +105,7 @@ def probe(address: str, *ports: int, host: str = "") -> str:
     return json.dumps({"type": "probe", "targets": [{"address": address, "ports": ports, "host": host}]})
 
 
+@pytest.mark.faults
 def test_a_flood_of_garbage_holds_up_no_asker(lab: Cluster) -> None:
     with serving(lab[1:2]) as (server,):
         flood = lab[2].popen(["python", "-c", FLOOD, lab[1].address, str(PORT)], stdin=-1)

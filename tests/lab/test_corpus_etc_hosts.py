@@ -30,7 +30,11 @@ def text_on(lab: Cluster, case: dict[str, Any], number: int) -> str:
     return text.replace("l3-node-", "gpu-node-").replace("10.93.0.", f"{lab.subnet}.")
 
 
-@pytest.mark.parametrize("case", CASES, ids=name_case)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=[pytest.mark.faults] if n % 3 else []) for n, case in enumerate(CASES)],
+    ids=name_case,
+)
 def test_a_file_that_broke_a_job_is_told_of(case: dict[str, Any], lab: Cluster) -> None:
     host = lab[1]
     host.write("/etc/hosts", text_on(lab, case, 2))

@@ -130,6 +130,7 @@ def test_what_hangs_is_named_or_unknown_and_the_doctor_ends(
     assert took < ENDS_WITHIN_S
 
 
+@pytest.mark.faults
 def test_thousands_of_interfaces_and_hundreds_of_nodes_are_borne() -> None:
     with cluster(2) as lab:
         set_up(lab)

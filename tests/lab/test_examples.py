@@ -17,6 +17,7 @@ def losses(output: str) -> dict[int, float]:
     return {int(step): float(loss) for step, loss in re.findall(r"step (\d+) loss ([\d.]+)", output)}
 
 
+@pytest.mark.faults
 def test_training_goes_on_from_the_furthest_checkpoint_of_any_node(shared_cluster3: Cluster) -> None:
     """One node has trained alone, the other one's file is torn: both end with the same checkpoint."""
     lab = shared_cluster3

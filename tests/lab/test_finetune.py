@@ -48,6 +48,7 @@ def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.faults
 def test_two_nodes_follow_the_page_and_hold_the_same_adapter(shared_cluster3: Cluster) -> None:
     hosts = shared_cluster3.hosts[:2]
     files = {

@@ -25,6 +25,7 @@ def outputs(lab: Cluster, *headings: str) -> list[tuple[str, ...]]:
     return found
 
 
+@pytest.mark.faults  # the demo takes much the same way
 def test_the_tutorial_leads_from_bare_machines_to_training_and_back() -> None:
     """Without its first job and its last, which cost as much as all the rest; below they are run, too."""
     with cluster(2, bare=True) as lab:

@@ -87,6 +87,7 @@ def test_without_torch_tcp_is_measured_and_the_reason_is_told(shared_cluster3: C
     assert "Traceback" not in leader + member
 
 
+@pytest.mark.faults
 def test_a_node_that_dies_while_it_is_measured_ends_all_with_a_sentence() -> None:
     """What was measured until then is told: the first pair does not need the third node."""
     with cluster(3) as lab, on_all(lab.hosts, bench("--nnodes", "3", "--tcp", "--json")) as runs:

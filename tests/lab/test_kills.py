@@ -83,7 +83,11 @@ def test_killed_between_a_file_and_the_restart_that_it_needs(
 
 @pytest.mark.timeout(500)
 @pytest.mark.parametrize(
-    "every", [pytest.param(32, id="some"), pytest.param(1, id="all", marks=pytest.mark.faults)]
+    "every",
+    [
+        pytest.param(32, id="some"),
+        pytest.param(1, id="all", marks=pytest.mark.faults),
+    ],
 )
 def test_the_command_is_killed_at_any_call(make_cluster: Callable[..., Cluster], every: int) -> None:
     assert try_points(make_cluster(2), PROGRAMS, every=every) >= 120 / every - 3

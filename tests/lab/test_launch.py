@@ -135,6 +135,7 @@ def test_the_scripts_exit_code_is_ours_and_everybody_is_told_why(shared_cluster3
         assert "ChildFailedError" not in job.transcript()
 
 
+@pytest.mark.faults
 def test_under_plain_torchrun_the_others_are_told_whose_script_failed(shared_cluster3: Cluster) -> None:
     hosts = shared_cluster3.hosts[:2]
     for host in hosts:
@@ -272,6 +273,7 @@ def test_a_killed_launch_takes_its_workers_along_and_the_rest_go_on(shared_clust
         assert job[1].wait_for("training resumes after step 5 with 1 processes, rank 0 on gpu-node-2")
 
 
+@pytest.mark.faults
 def test_a_dead_name_server_costs_no_half_minute(cluster3: Cluster) -> None:
     lab = cluster3
     for host in lab.hosts[:2]:
@@ -282,6 +284,7 @@ def test_a_dead_name_server_costs_no_half_minute(cluster3: Cluster) -> None:
         assert "round 2" not in job[0].output
 
 
+@pytest.mark.faults
 def test_a_node_that_has_finished_does_not_wait_for_a_leader_that_is_cut_off(cluster3: Cluster) -> None:
     """It waits for the others by torch's store on the leader, which no longer answers."""
     lab = cluster3

@@ -57,6 +57,7 @@ def follow(page: str, lab: Cluster, script: str, under: str | None = None, **env
     return follow_page(page, lab.hosts, under=under, files={"train.py": script}, env=given, within_s=WITHIN_S)
 
 
+@pytest.mark.faults
 def test_torchrun_with_the_values_filled_in(lab: Cluster) -> None:
     (done,) = follow("docs/how-to/torchrun-by-hand.md", lab, TORCH)
 
@@ -64,6 +65,7 @@ def test_torchrun_with_the_values_filled_in(lab: Cluster) -> None:
 
 
 @needs("deepspeed")
+@pytest.mark.faults
 def test_deepspeed_under_launch(lab: Cluster) -> None:
     """And what the page says of master_addr in the configuration file: it stands there, and does nothing."""
     (done,) = follow("docs/how-to/deepspeed.md", lab, DEEPSPEED, "Under avahi-gpu launch")

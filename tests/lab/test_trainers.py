@@ -34,7 +34,13 @@ def losses(output: str) -> list[float]:
     ("page", "heading", "folder", "saved"),
     [
         (HF, "The Trainer of Hugging Face on several machines", "checkpoint-30", WHOLE),
-        (LIGHTNING, "Lightning on several machines", "", {"step=60.ckpt"}),
+        pytest.param(
+            LIGHTNING,
+            "Lightning on several machines",
+            "",
+            {"step=60.ckpt"},
+            marks=pytest.mark.faults,
+        ),
     ],
 )
 def test_two_nodes_follow_the_page(

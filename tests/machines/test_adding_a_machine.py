@@ -10,6 +10,7 @@ from tests.machines.cache import NotMade
 from tests.machines.newcomer import blocks_of_page, come_in, start_job, two_nodes_and_a_bare_one
 
 
+@pytest.mark.faults
 @pytest.mark.slow
 @pytest.mark.torch
 def test_a_bare_debian_joins_a_running_job_by_the_commands_of_the_page() -> None:
