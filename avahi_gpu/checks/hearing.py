@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from avahi_gpu.checks.outcome import Outcome, error, ok, skip, unknown, unread
+from avahi_gpu.checks.peers import listening, one_each
 from avahi_gpu.checks.registry import check
 from avahi_gpu.model import Ear, Facts
 
 PEERS_HINT = "until then name the nodes yourself: avahi-gpu launch --peers ADDRESS,ADDRESS …"
+
+SEVERAL = 2  # of one node alone it cannot be told whether it or the network is silent
 
 
 @check(
@@ -31,6 +37,8 @@ def hears_others(facts: Facts) -> Outcome:
         outcomes = [outcome for e in ears if (outcome := judge(e, facts)) is not None]
         if outcomes:
             return outcomes[0]
+    if (outcome := _all_silent(ears, facts)) is not None:
+        return outcome
     if any(e.hardly_asked for e in ears):
         return unknown(
             "avahi-daemon asked too seldom to tell who hears whom", hint="ask again in ten seconds"
@@ -88,6 +96,21 @@ def _cut_off(ear: Ear, facts: Facts) -> Outcome | None:
         hint="on the switch or access point: switch IGMP snooping off, or an IGMP querier on; "
         f"no client isolation, no multicast filter; {PEERS_HINT}",
     )
+
+
+def _all_silent(ears: Sequence[Ear], facts: Facts) -> Outcome | None:
+    """Judge by the nodes where the ears cannot tell, as on a slow machine: each was asked three times.
+
+    That none of several avahi-daemons runs is less likely than one network that passes nothing on.
+    """
+    peers = one_each(listening(facts))
+    if len(peers) < SEVERAL or not all(p.speaks is False for p in peers):
+        return None
+    card = peers[0].interface or "the LAN"
+    addresses = tuple(p.address for p in peers if p.address is not None and p.interface == peers[0].interface)
+    ear = next((e for e in ears if e.interface == card), Ear(card, addresses))
+    # who was asked without an answer proves that the questions left, and that the card was watched
+    return _cut_off(replace(ear, nodes=addresses, alive=addresses, sent=True), facts)
 
 
 def _tell_heard(ear: Ear) -> str:

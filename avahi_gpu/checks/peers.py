@@ -105,6 +105,11 @@ def present(facts: Facts) -> list[PeerFacts]:
     return [p for p in reachable(facts) if not is_dead(p)]
 
 
+def listening(facts: Facts) -> list[PeerFacts]:
+    """Return the peers that are there and near enough to hear mDNS."""
+    return [p for p in present(facts) if p.alive and is_on_link(p, facts)]
+
+
 def has_link_local_only(peer: PeerFacts) -> bool:
     """Tell whether all that is known of a peer is an IPv6 address that means nothing off its link."""
     ip = _parsed(peer.address)

@@ -7,10 +7,9 @@ from avahi_gpu.checks.outcome import Outcome, error, ok, skip, unknown
 from avahi_gpu.checks.peers import (
     is_dead,
     is_leftover,
-    is_on_link,
+    listening,
     names_of,
     peers_of_cluster,
-    present,
     reachable,
     verb,
 )
@@ -136,8 +135,14 @@ def peers_alive(facts: Facts) -> Outcome:
 )
 def peers_speak(facts: Facts) -> Outcome:
     """A node stays listed, and resolves for two minutes, after its avahi-daemon was killed or has hung."""
-    peers = [p for p in present(facts) if p.alive and is_on_link(p, facts)]
+    peers = listening(facts)
     silent = [p for p in peers if p.speaks is False]
+    if silent and len(silent) < len(peers) and not any(p.speaks for p in peers):
+        return unknown(
+            f"{names_of(silent)} did not answer mDNS, and the others could not be asked often enough "
+            "to tell whether the network or the node is at fault",
+            hint="ask again in ten seconds",
+        )
     if silent:
         return error(
             f"{names_of(silent)} {verb(silent, 'is', 'are')} on, but {verb(silent, 'its', 'their')} "

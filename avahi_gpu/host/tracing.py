@@ -62,14 +62,14 @@ async def trace(ground: Ground, asked: str) -> Trace:
 async def _follow(ground: Ground, asked: str, name: str) -> Trace:
     line, defect = effective_line(ground.nsswitch.content)
     services = line.services[:MAX_SERVICES]
-    steps, told, avahi = await asyncio.gather(
+    steps, told, (avahi, there) = await asyncio.gather(
         _walk(ground, line, () if defect else services, name),
         aside(lookup, ground.system, name, within_s=WALK_S),
-        _ask_avahi(ground, name),
+        _ask_avahi_and_those_it_knows(ground, name),
     )
     addresses = dict.fromkeys((*told.addresses, *(_zoned(*found) for found in avahi.addresses)))
     asked_ones = list(addresses)[:MAX_ADDRESSES]
-    there = await asyncio.gather(*(net.probe(a, DEFAULT_PORT, PROBE_S) for a in asked_ones))
+    there |= await _probe([a for a in asked_ones if a not in there])
     return Trace(
         asked,
         name,
@@ -78,7 +78,7 @@ async def _follow(ground: Ground, asked: str, name: str) -> Trace:
         steps,
         told,
         avahi,
-        tuple(zip(asked_ones, there, strict=True)),
+        tuple((a, there[a]) for a in asked_ones),
         defect=defect,
     )
 
@@ -102,6 +102,19 @@ async def _walk(ground: Ground, line: Line, services: Sequence[Service], name: s
         steps.append(Step(service.name, written, answer, action))
         over = action in ("return", "wait")
     return tuple(steps)
+
+
+async def _ask_avahi_and_those_it_knows(
+    ground: Ground, name: str
+) -> tuple[AvahiAnswer, dict[str, bool | None]]:
+    """Probe Avahi's addresses while glibc waits: behind a dead name server no time is left for it then."""
+    avahi = await _ask_avahi(ground, name)
+    return avahi, await _probe([_zoned(*found) for found in avahi.addresses][:MAX_ADDRESSES])
+
+
+async def _probe(addresses: Sequence[str]) -> dict[str, bool | None]:
+    answers = await asyncio.gather(*(net.probe(a, DEFAULT_PORT, PROBE_S) for a in addresses))
+    return dict(zip(addresses, answers, strict=True))
 
 
 async def _ask_avahi(ground: Ground, name: str) -> AvahiAnswer:

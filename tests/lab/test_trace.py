@@ -126,7 +126,11 @@ def test_a_dead_server_is_where_the_time_goes(lab: Cluster, host: Host) -> None:
 
     assert (told.exit_code, told.errors) == (1, ["AG108"])
     step = told.step("mdns4_minimal")
-    assert step["status"] == "success" and step["elapsed_s"] > 5.0
+    assert step["elapsed_s"] > 5.0
+    if step["status"] is None:  # on a busy machine glibc's ten seconds may not end within all of ours
+        assert told.seconds > 11.0 and not step["ends"] and not told.step("dns")["asked"]
+    else:
+        assert step["status"] == "success" and step["addresses"] == [lab[1].address]
     assert f"waited for the name server {STUB}" in step["why"]
     assert (unknown.exit_code, unknown.errors) == (1, ["AG108"])
     assert max(told.seconds, unknown.seconds) < WITHIN_S

@@ -79,3 +79,36 @@ def test_who_was_hardly_asked_is_not_blamed(healthy: Facts) -> None:
 
     assert found["AG207"].verdict == "unknown" and "too seldom" in found["AG207"].says
     assert [id for id, f in found.items() if f.verdict == "error"] == []
+
+
+@pytest.mark.parametrize(
+    ("ears", "words"),
+    [
+        ((replace(SILENT, alive=(), hardly_asked=(A, B)),), "passes no multicast on"),
+        ((), "passes no multicast on"),  # a machine so slow that nobody was asked here
+        ((replace(SILENT, alive=(), seen=("10.77.0.9",)),), "are not heard"),
+    ],
+)
+def test_nodes_that_are_all_silent_are_not_at_fault_but_the_network(
+    ears: tuple[Ear, ...], words: str, healthy: Facts
+) -> None:
+    found = heard(none_speaks(healthy), *ears)
+
+    assert [id for id, f in found.items() if f.verdict == "error"] == ["AG207"]
+    assert words in found["AG207"].says
+    assert A in found["AG207"].evidence[0] and B in found["AG207"].evidence[0]
+
+
+def test_where_the_others_could_not_be_asked_a_silent_node_is_not_blamed(healthy: Facts) -> None:
+    found = heard(none_speaks(healthy, None), replace(SILENT, alive=(), hardly_asked=(A, B)))
+
+    assert [id for id, f in found.items() if f.verdict == "error"] == []
+    assert found["AG618"].verdict == "unknown" and "gpu-node-2 did not answer" in found["AG618"].says
+
+
+def none_speaks(facts: Facts, last: bool | None = False) -> Facts:
+    """``facts`` with nodes that are on and do not answer mDNS; ``last``: what is known of the last one."""
+    assert facts.peers is not None
+    *most, one = facts.peers
+    silent = (*(replace(p, speaks=False) for p in most), replace(one, speaks=last))
+    return replace(facts, peers=silent)

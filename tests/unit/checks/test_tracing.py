@@ -197,3 +197,16 @@ def test_what_could_not_be_followed_is_unknown(healthy: Facts) -> None:
     facts = replace(healthy, names=replace(healthy.names, traces=None), wanted_peers=("x.local",))
 
     assert {f.verdict for f in run_checks(facts) if f.id in ("AG118", "AG119")} == {"unknown"}
+
+
+def test_a_step_that_the_doctor_could_not_wait_for_is_said_to_be_late_and_why(healthy: Facts) -> None:
+    answer = ModuleAnswer("mdns4_minimal", None, elapsed_s=11.0, error="no answer in time", late=True)
+    late = traced(step("files", "notfound", "continue"), Step("mdns4_minimal", "", answer, "wait"))
+    late = replace(late, glibc=Lookup(PEER, (), 11.0, "timeout"))
+    facts = with_trace(healthy, late, NameServer("10.77.0.254", "silent", 2.5))
+
+    story = tell(facts)
+
+    assert (story.steps[1].words, story.steps[1].effect) == ("no answer in time", "glibc still waits")
+    assert story.steps[1].why == "waited for the name server 10.77.0.254, which does not answer"
+    assert failing(facts) == {"AG108": "error"}
