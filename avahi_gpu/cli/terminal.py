@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import signal
 import sys
 import termios
-import tty
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -127,7 +127,7 @@ class Terminal:
 
     def _read_keys(self) -> None:
         if self.has_keys:
-            tty.setcbreak(sys.stdin, termios.TCSANOW)
+            _take_each_key()
             self._loop.add_reader(sys.stdin, self._read)
 
     def _give_back(self) -> None:
@@ -144,14 +144,13 @@ class Terminal:
         self._modes = None
 
     def _read(self) -> None:
-        try:
+        typed, gone = b"", True
+        with contextlib.suppress(OSError):
             typed = os.read(sys.stdin.fileno(), KEYS_AT_ONCE)
-        except OSError:
-            typed = b""
-        if not typed:  # the terminal has gone
+            gone = not typed and _hung_up()
+        if gone:
             self._loop.remove_reader(sys.stdin)
             self._resized()
-            return
         for key in read_keys(typed.decode("utf-8", "replace")):
             self._pressed(key)
 
@@ -172,9 +171,28 @@ class Terminal:
         if self._live is not None and _in_front():
             with contextlib.suppress(OSError, termios.error):  # it is gone: ``ended`` says so
                 if self.has_keys:
-                    tty.setcbreak(sys.stdin, termios.TCSANOW)
+                    _take_each_key()
                 self._console.set_alt_screen(True)
         self._resized()
+
+
+def _take_each_key() -> None:
+    """Let keys come as they are typed, unseen, and a read return at once, whether there is one or none.
+
+    Ctrl-C and other keys that send a signal throw away what was typed before them, also between our seeing
+    and our reading it: a read that waited then would hold up the very signal.
+    """
+    modes = termios.tcgetattr(sys.stdin)
+    modes[3] &= ~(termios.ECHO | termios.ICANON)
+    modes[6][termios.VMIN], modes[6][termios.VTIME] = 0, 0
+    termios.tcsetattr(sys.stdin, termios.TCSANOW, modes)
+
+
+def _hung_up() -> bool:
+    """Return whether the terminal has gone: a read of nothing tells no difference."""
+    keys = select.poll()
+    keys.register(sys.stdin.fileno(), 0)
+    return bool(keys.poll(0))
 
 
 def _in_front() -> bool:

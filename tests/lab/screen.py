@@ -171,7 +171,9 @@ class Session:
 
     def signal(self, number: signal.Signals) -> None:
         """Send the program a signal, as ``kill`` does."""
-        for pid in self._inner():
+        inner = self._inner()
+        assert inner, "there is nobody to send it to"
+        for pid in inner:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
 
@@ -186,11 +188,18 @@ class Session:
                     found.append(pid)
         return found
 
+    def _waits(self) -> list[str]:
+        """Return what the program's threads wait for: the kernel's function, the call's number and words."""
+        tasks = [task for pid in self._inner() for task in Path(f"/proc/{pid}/task").iterdir()]
+        return [f"{(t / 'wchan').read_text()} {(t / 'syscall').read_text().strip()}" for t in tasks]
+
     def wait(self, within_s: float = 10.0) -> int:
         """Wait for its end, taking in what it draws; return the exit code."""
         end = time.monotonic() + within_s
         while self.process.poll() is None:
-            assert time.monotonic() < end, "it does not end:\n" + "\n".join(self.screen.lines)
+            assert time.monotonic() < end, f"it does not end: {self._waits()}\n" + "\n".join(
+                self.screen.lines
+            )
             self.look(0.05)
         self.look()
         return self.process.returncode

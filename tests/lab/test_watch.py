@@ -107,7 +107,8 @@ def test_the_terminal_is_given_back_whatever_comes(lab: Cluster) -> None:
         assert session.restored
         assert session.screen.lines[0] == "avahi-gpu: interrupted"
 
-    for number, keys in ((signal.SIGTERM, ""), (signal.SIGQUIT, "\x1c")):
+    # Ctrl-\ amid keys that it throws away
+    for number, keys in ((signal.SIGTERM, ""), (signal.SIGQUIT, "nsa" * 8 + "\x1c")):
         with Session(lab[0], WATCH) as session:
             session.wait_until(lambda _, s=session: s.line_of("gpu-node-2"), STARTED_S)
             session.press(keys) if keys else session.signal(number)
