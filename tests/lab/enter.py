@@ -36,6 +36,7 @@ def become(folder: str, argv: list[str]) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED | {signal.SIGCHLD})
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and exec would hand that on
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)  # a shell without jobs ignores both for what it puts behind
     os.chdir(folder)
     try:
         os.execvp(argv[0], argv)
