@@ -49,7 +49,7 @@ async def publish(job: str, count: int) -> None:
     where = f"{JOB_SERVICE}.{DOMAIN}"
     unique = PUBLISH_UNIQUE | PUBLISH_NO_PROBE
     async with connect() as avahi:
-        host = await avahi.host_fqdn()
+        (host,) = await avahi.call(SERVER_PATH, "Server", "GetHostNameFqdn", within_s=PATIENCE_S)
 
         async def fill(first: int) -> None:
             (path,) = await avahi.call(SERVER_PATH, "Server", "EntryGroupNew", within_s=PATIENCE_S)

@@ -30,19 +30,22 @@ STARTS, SETTINGS, FILES = round(60 * MANY), round(5 * MANY), round(60 * MANY)
 AT_ONCE = 60  # files in the folder
 PUBLISHED_WITHIN_S = 12.0
 
-# in the host: starts the daemon with each file and says whether it came up
+# in the host: starts the daemon with each file, says whether it came up. What the file forbids is forbidden
+# the second time, too; what a machine under load had no time for is not
 START_EACH = f"""
 import base64, json, subprocess, sys
 def ends(*argv):
     return subprocess.run(argv, capture_output=True, timeout=30).returncode
+def comes_up():
+    started = ends("avahi-daemon", "--daemonize") == 0
+    if ends("avahi-daemon", "--check") == 0:
+        ends("avahi-daemon", "--kill")
+    return started
 answers = []
 for content in json.load(sys.stdin):
     with open("{CONF}", "wb") as file:
         file.write(base64.b64decode(content))
-    started = ends("avahi-daemon", "--daemonize") == 0
-    if started:
-        ends("avahi-daemon", "--kill")
-    answers.append(started)
+    answers.append(comes_up() or comes_up())
 json.dump(answers, sys.stdout)
 """
 
@@ -99,7 +102,7 @@ def test_settings_break_what_we_say_they_break(lab: Cluster) -> None:
     for text in settings(SEED, SETTINGS):
         host.stop_avahi()
         host.write(CONF, text)
-        started = host.run(["avahi-daemon", "--daemonize"]).returncode == 0
+        started = any(host.run(["avahi-daemon", "--daemonize"]).returncode == 0 for _ in range(2))  # as above
         found = started and finds_and_is_found(lab)
         try:
             harms = effects(parse(text), ["eth0"])
