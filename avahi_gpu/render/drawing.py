@@ -36,8 +36,18 @@ COLOURS = {
     "job3": ("#a8246e", "#ff9bce"),
     "job4": ("#4a6a00", "#b3d94a"),
     "job5": ("#3f4fb5", "#a5b4fc"),
+    # a heat map means the same by day and by night, so do the two inks on it
+    "heat0": ("#4575b4", "#4575b4"),
+    "heat1": ("#91bfdb", "#91bfdb"),
+    "heat2": ("#d3e8f1", "#d3e8f1"),
+    "heat3": ("#fee090", "#fee090"),
+    "heat4": ("#fc8d59", "#fc8d59"),
+    "heat5": ("#c5221f", "#c5221f"),
+    "white": ("#ffffff", "#ffffff"),
+    "black": ("#1a1a1a", "#1a1a1a"),
 }
 JOB_COLOURS = tuple(name for name in COLOURS if name.startswith("job"))
+HEAT_COLOURS = tuple(name for name in COLOURS if name.startswith("heat"))
 
 
 def fit(text: str, width: float, size: float) -> str:

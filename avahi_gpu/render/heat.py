@@ -1,7 +1,6 @@
-"""A measurement as a picture (SVG 1.1): a heat map of the links beside the curve of the all-reduce.
+"""A measurement as a picture: a heat map of the links beside the curve of the all-reduce.
 
-Every cell bears its number, so that nothing depends on its colour; slow links have a frame. A viewer that
-knows of dark pages shows dark colours.
+Every cell bears its number, so that nothing depends on its colour; slow links have a frame.
 """
 
 from __future__ import annotations
@@ -9,150 +8,130 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterator, Sequence
-from xml.sax.saxutils import escape
 
-from avahi_gpu.model.gauge import Judgement, Measurement, Reduction
+from avahi_gpu.model.gauge import GaugedLink, Judgement, Measurement, Reduction
 from avahi_gpu.model.units import show_bandwidth, show_bytes, show_rate, show_seconds, three_digits
+from avahi_gpu.render.drawing import HEAT_COLOURS, box, document, group, line, paint, words
 from avahi_gpu.render.gauge import bus_bandwidth, heat_step, shorten_middle
 from avahi_gpu.render.text import printable
 
-WIDTH = 960
-MARGIN = 24
-TOP = 118  # below the title and the sentence on the slowest link
-NAMES = 168  # width of the column of names
-MAP = 400  # width of the cells, whatever their number
+WIDTH = 960.0
+MARGIN = 24.0
+TOP = 118.0  # below the title and the sentence on the slowest link
+NAMES = 168.0  # width of the column of names
+MAP = 400.0  # width of the cells, whatever their number
 CELL_MAX = 110.0
+CELLS_MAX = 32  # nodes of a map; numbers in smaller cells cannot be read
 PLOT_LEFT, PLOT_RIGHT = 668.0, 920.0
 PLOT_HEIGHT = 250.0
 NAME_MAX = 16  # characters
-SUBTITLE = 118  # characters of the sentence on the slowest link
-LINE = 128  # characters of a sentence below
+SUBTITLE = 118  # characters of a line of the sentence on the slowest link
+LINE = 128  # characters of a line of the sentences below
 SENTENCES = 6
 LABEL_WIDTH = 58.0  # of a size on the axis
-CELLS_MAX = 32  # nodes of a map; numbers in smaller cells cannot be read
-STYLE = """
-.page{fill:#ffffff} .ink{fill:#1a1a1a} .soft{fill:#595959} .grid{stroke:#d4d4d4} .axis{stroke:#767676}
-.curve{stroke:#2166ac;fill:none} .dot{fill:#2166ac} .warn{fill:#a13d00} .frame{stroke:#1a1a1a;fill:none}
-.none{fill:#efefef}
-.h0{fill:#4575b4} .h1{fill:#91bfdb} .h2{fill:#d3e8f1} .h3{fill:#fee090} .h4{fill:#fc8d59} .h5{fill:#c5221f}
-.on0,.on5{fill:#ffffff} .on1,.on2,.on3,.on4{fill:#1a1a1a}
-@media (prefers-color-scheme:dark){
-.page{fill:#14181d} .ink{fill:#e9ebed} .soft{fill:#a8b0b8} .grid{stroke:#343b43} .axis{stroke:#7d868f}
-.curve{stroke:#6db3f2} .dot{fill:#6db3f2} .warn{fill:#ffb27a} .frame{stroke:#ffffff} .none{fill:#22282f}
-}
-"""
+SHARES = ("90 % of the best link or more", "75 %", "60 %", "40 %", "20 %", "less")
 
 
 def draw_heat(measured: Measurement, judged: Judgement) -> str:
-    """Return the picture's text."""
+    """Return the picture's text, SVG 1.1."""
     count = len(measured.nodes)
     cell = min(CELL_MAX, MAP / max(count, 1))
     below = TOP + max(cell * min(count, CELLS_MAX) + 30, PLOT_HEIGHT + 40) + 28
     sentences = list(_sentences(measured, judged))
-    height = below + 52 + 20 * len(sentences)
     title = f"What the network between {count} nodes gives"
-    lines = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" role="img" '
-        'aria-labelledby="title what" font-family="DejaVu Sans, Verdana, sans-serif" font-size="14">',
-        f'<title id="title">{title}</title>',
-        f'<desc id="what">{_words(judged.summary, 300)}</desc>',
-        f"<style>{STYLE}</style>",
-        f'<rect class="page" width="{WIDTH}" height="{height:.0f}"/>',
-        f'<text class="ink" x="{MARGIN}" y="36" font-size="20" font-weight="bold">{title}</text>',
-        *_subtitle(judged.summary),
-        *(_map(measured, judged, cell) if count <= CELLS_MAX else _too_many(measured)),
+    summary = textwrap.wrap(
+        printable(judged.summary, 400), SUBTITLE, max_lines=2, placeholder=" …", break_on_hyphens=False
+    )
+    parts = [
+        words(MARGIN, 36, title, size=20, bold=True),
+        *(words(MARGIN, 60 + 18 * n, said, size=14, ink="soft") for n, said in enumerate(summary)),
+        *(_map(measured, judged, cell) if count <= CELLS_MAX else _too_many(count)),
         *_legend(below),
         *_plot(measured),
-        *_tell(sentences, below + 48),
-        "</svg>",
+        *(words(MARGIN, below + 48 + 20 * n, said, size=13) for n, said in enumerate(sentences)),
     ]
-    return "\n".join(lines) + "\n"
-
-
-def _words(text: str, limit: int) -> str:
-    return escape(printable(text, limit))
-
-
-def _subtitle(summary: str) -> Iterator[str]:
-    lines = textwrap.wrap(
-        printable(summary, 400), SUBTITLE, max_lines=2, placeholder=" …", break_on_hyphens=False
-    )
-    for number, line in enumerate(lines):
-        yield f'<text class="soft" x="{MARGIN}" y="{60 + 18 * number}">{escape(line)}</text>'
+    height = round(below + 52 + 20 * len(sentences))
+    return document(WIDTH, height, title, printable(judged.summary, 300), parts)
 
 
 def _map(measured: Measurement, judged: Judgement, cell: float) -> Iterator[str]:
     best = max((link.bits_per_s or 0.0 for link in measured.links), default=0.0) or 1.0
     unit, size = ("Gbit/s", 1e9) if best >= 1e9 else ("Mbit/s", 1e6)
-    left, size_of_text = MARGIN + NAMES, max(7.0, min(15.0, cell * 0.27))
-    what = f"TCP, {unit}, row to column"
-    yield f'<text class="soft" x="{MARGIN}" y="{TOP - 8}" font-size="12">{what}</text>'
+    left = MARGIN + NAMES
+    yield words(MARGIN, TOP - 8, f"TCP, {unit}, row to column", ink="soft")
     for number, node in enumerate(measured.nodes):
         middle = number * cell + cell / 2
-        name = escape(shorten_middle(printable(node.host), NAME_MAX))
-        yield (
-            f'<text class="ink" x="{left - 34}" y="{TOP + middle + 5:.1f}" text-anchor="end" '
-            f'font-size="{max(9.0, min(14.0, cell * 0.5)):.1f}">{name}</text>'
-            f'<text class="soft" x="{left - 10}" y="{TOP + middle + 5:.1f}" text-anchor="end" '
-            f'font-size="12">{number + 1}</text>'
-            f'<text class="soft" x="{left + middle:.1f}" y="{TOP - 8}" text-anchor="middle" '
-            f'font-size="12">{number + 1}</text>'
-        )
+        y = round(TOP + middle + 5, 1)
+        name = shorten_middle(printable(node.host), NAME_MAX)
+        yield words(left - 34, y, name, size=max(9.0, min(14.0, cell * 0.5)), anchor="end")
+        yield words(left - 10, y, str(number + 1), ink="soft", anchor="end")
+        yield words(round(left + middle, 1), TOP - 8, str(number + 1), ink="soft", anchor="middle")
     known = {(link.source, link.target): link for link in measured.links}
     frames = []
     for source in range(len(measured.nodes)):
         for target in range(len(measured.nodes)):
             x, y = left + target * cell, TOP + source * cell
-            box = f'x="{x + 1:.1f}" y="{y + 1:.1f}" width="{cell - 2:.1f}" height="{cell - 2:.1f}"'
+            place = (round(x + 1, 1), round(y + 1, 1), round(cell - 2, 1), round(cell - 2, 1))
             link = known.get((source, target))
             if link is None:
-                yield f'<rect class="none" {box}/>'
+                yield box(*place, fill="card")
                 continue
             step = heat_step((link.bits_per_s or 0.0) / best)
             shown = "✗" if link.bits_per_s is None else three_digits(link.bits_per_s / size)
-            rate = link.error if link.bits_per_s is None else show_rate(link.bits_per_s)
-            trip = "" if link.round_trip_s is None else f", round trip {show_seconds(link.round_trip_s)}"
-            way = f"{measured.nodes[source].host} to {measured.nodes[target].host}: {rate}{trip}"
-            yield (
-                f'<g><title>{_words(way, 300)}</title><rect class="h{step}" {box}/>'
-                f'<text class="on{step}" x="{x + cell / 2:.1f}" y="{y + cell / 2 + size_of_text * 0.36:.1f}" '
-                f'text-anchor="middle" font-size="{size_of_text:.1f}">{shown}</text></g>'
+            letters = max(7.0, min(15.0, cell * 0.27))
+            yield group(
+                (
+                    box(*place, fill=HEAT_COLOURS[step]),
+                    words(
+                        round(x + cell / 2, 1),
+                        round(y + cell / 2 + letters * 0.36, 1),
+                        shown,
+                        size=letters,
+                        ink=on_heat(step),
+                        anchor="middle",
+                    ),
+                ),
+                _tell(measured, link),
             )
             if link in judged.slow:
-                frames.append(f'<rect class="frame" stroke-width="2" {box}/>')
+                frames.append(box(*place, fill="none", stroke="ink", more=' stroke-width="2"'))
     yield from frames
 
 
-def _too_many(measured: Measurement) -> Iterator[str]:
-    yield (
-        f'<text class="soft" x="{MARGIN}" y="{TOP + 24}">{len(measured.nodes)} nodes are too many for a map; '
-        "--json has all links</text>"
+def on_heat(step: int) -> str:
+    """Return the ink that is readable on a colour of the heat map."""
+    return "white" if step in (0, len(HEAT_COLOURS) - 1) else "black"
+
+
+def _tell(measured: Measurement, link: GaugedLink) -> str:
+    rate = link.error if link.bits_per_s is None else show_rate(link.bits_per_s)
+    trip = "" if link.round_trip_s is None else f", round trip {show_seconds(link.round_trip_s)}"
+    nodes = measured.nodes
+    return printable(f"{nodes[link.source].host} to {nodes[link.target].host}: {rate}{trip}", 300)
+
+
+def _too_many(count: int) -> Iterator[str]:
+    yield words(
+        MARGIN, TOP + 24, f"{count} nodes are too many for a map; --json has all links", size=14, ink="soft"
     )
 
 
 def _legend(y: float) -> Iterator[str]:
-    words = ("90 % of the best link or more", "75 %", "60 %", "40 %", "20 %", "less")
-    x = float(MARGIN)
-    for step, word in enumerate(words):
-        yield (
-            f'<rect class="h{step}" x="{x:.0f}" y="{y - 11:.0f}" width="14" height="14"/>'
-            f'<text class="soft" x="{x + 20:.0f}" y="{y:.0f}" font-size="12">{word}</text>'
-        )
-        x += 40 + 6.3 * len(word)
-    yield (
-        f'<rect class="frame" stroke-width="2" x="{x:.0f}" y="{y - 11:.0f}" width="14" height="14"/>'
-        f'<text class="soft" x="{x + 20:.0f}" y="{y:.0f}" font-size="12">slow</text>'
-    )
+    x = MARGIN
+    for colour, told in zip(HEAT_COLOURS, SHARES, strict=True):
+        yield box(round(x), round(y - 11), 14, 14, fill=colour)
+        yield words(round(x + 20), round(y), told, ink="soft")
+        x += 40 + 6.3 * len(told)
+    yield box(round(x), round(y - 11), 14, 14, fill="none", stroke="ink", more=' stroke-width="2"')
+    yield words(round(x + 20), round(y), "slow", ink="soft")
 
 
 def _plot(measured: Measurement) -> Iterator[str]:
     if not measured.reductions:
         why = printable(measured.omitted or "no all-reduce was measured", 120)
-        for number, line in enumerate(
-            textwrap.wrap(f"all-reduce was not measured: {why}", 34, break_on_hyphens=False)
-        ):
-            yield f'<text class="soft" x="{PLOT_LEFT:.0f}" y="{TOP + 24 + 20 * number}">{escape(line)}</text>'
+        told = textwrap.wrap(f"all-reduce was not measured: {why}", 34, break_on_hyphens=False)
+        for number, said in enumerate(told):
+            yield words(PLOT_LEFT, TOP + 24 + 20 * number, said, size=14, ink="soft")
         return
     points = sorted(measured.reductions, key=lambda r: r.size)
     most = max(bus_bandwidth(measured, r) for r in points)
@@ -162,21 +141,18 @@ def _plot(measured: Measurement) -> Iterator[str]:
     ticks = math.ceil(most / tick) or 1
     bottom = TOP + PLOT_HEIGHT
     what = f"all-reduce of {measured.ranks} over {printable(measured.backend, 15)}: bus bandwidth, {unit}"
-    yield f'<text class="soft" x="{PLOT_LEFT - 40:.0f}" y="{TOP - 18}" font-size="12">{escape(what)}</text>'
+    yield words(PLOT_LEFT - 40, TOP - 18, what, ink="soft")
     for number in range(ticks + 1):
-        y = bottom - PLOT_HEIGHT * number / ticks
-        kind = "grid" if number else "axis"
-        yield (
-            f'<line class="{kind}" x1="{PLOT_LEFT}" y1="{y:.1f}" x2="{PLOT_RIGHT}" y2="{y:.1f}"/>'
-            f'<text class="soft" x="{PLOT_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" font-size="12">'
-            f"{number * tick:.4g}</text>"
-        )
+        y = round(bottom - PLOT_HEIGHT * number / ticks, 1)
+        yield line(PLOT_LEFT, y, PLOT_RIGHT, y, stroke="edge" if number else "rail", width=1)
+        yield words(PLOT_LEFT - 8, y + 4, f"{number * tick:.4g}", ink="soft", anchor="end")
     low, high = math.log2(points[0].size), math.log2(points[-1].size)
 
     def place(point: Reduction) -> tuple[float, float]:
         share = (math.log2(point.size) - low) / ((high - low) or 1.0)
         value = bus_bandwidth(measured, point) / size_of_unit / (tick * ticks)
-        return PLOT_LEFT + share * (PLOT_RIGHT - PLOT_LEFT), bottom - PLOT_HEIGHT * value
+        across = PLOT_LEFT + share * (PLOT_RIGHT - PLOT_LEFT)
+        return round(across, 1), round(bottom - PLOT_HEIGHT * value, 1)
 
     yield from _curve(points, [place(point) for point in points], measured, bottom)
 
@@ -184,8 +160,8 @@ def _plot(measured: Measurement) -> Iterator[str]:
 def _curve(
     points: Sequence[Reduction], places: Sequence[tuple[float, float]], measured: Measurement, bottom: float
 ) -> Iterator[str]:
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    yield f'<polyline class="curve" stroke-width="2.5" points="{path}"/>'
+    path = " ".join(f"{x:g},{y:g}" for x, y in places)
+    yield f'<polyline points="{path}" stroke-width="2.5"{paint(stroke="blue")}/>'
     labelled, next_x = set(), math.inf
     for number in reversed(range(len(places))):  # the largest size is always told
         if next_x - places[number][0] >= LABEL_WIDTH:
@@ -194,12 +170,9 @@ def _curve(
     for number, (point, (x, y)) in enumerate(zip(points, places, strict=True)):
         rate = show_bandwidth(bus_bandwidth(measured, point))
         told = f"{show_bytes(point.size)}: {show_seconds(point.seconds)}, {rate}"
-        yield f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="4"><title>{told}</title></circle>'
+        yield f'<circle cx="{x:g}" cy="{y:g}" r="4"{paint("blue")}><title>{told}</title></circle>'
         if number in labelled:
-            yield (
-                f'<text class="soft" x="{x:.1f}" y="{bottom + 18:.1f}" text-anchor="middle" font-size="12">'
-                f"{show_bytes(point.size)}</text>"
-            )
+            yield words(x, bottom + 18, show_bytes(point.size), ink="soft", anchor="middle")
 
 
 def _tick(most: float) -> float:
@@ -218,9 +191,3 @@ def _sentences(measured: Measurement, judged: Judgement) -> Iterator[str]:
         )
     if len(troubles) > SENTENCES:
         yield f"and {len(troubles) - SENTENCES} more"
-
-
-def _tell(sentences: Sequence[str], y: float) -> Iterator[str]:
-    for number, line in enumerate(sentences):
-        where = f'x="{MARGIN}" y="{y + 20 * number:.0f}"'
-        yield f'<text class="ink" xml:space="preserve" {where} font-size="13">{escape(line)}</text>'

@@ -128,7 +128,7 @@ def test_the_picture_shows_every_link_and_stays_in_its_frame(count: int, curve: 
     picture = ElementTree.fromstring(draw_heat(measured, judge(measured)))
     space = "{http://www.w3.org/2000/svg}"
     _, _, width, height = map(float, picture.attrib["viewBox"].split())
-    cells = [e for e in picture.iter(f"{space}rect") if re.fullmatch(r"h\d", e.get("class", ""))]
+    cells = [e for e in picture.iter(f"{space}rect") if re.fullmatch(r"f-heat\d", e.get("class", ""))]
 
     assert len(list(picture.iter(f"{space}g"))) == (count * (count - 1) if count <= 32 else 0)
     assert len(cells) == (count * (count - 1) if count <= 32 else 0) + 6  # and the legend's

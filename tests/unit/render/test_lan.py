@@ -15,11 +15,14 @@ from rich.cells import cell_len
 
 from avahi_gpu.model import Address, Interface, Job, JobNode, JobPart, Peer, Versions
 from avahi_gpu.render.card import CARD_WIDTH
-from avahi_gpu.render.drawing import COLOURS, WIDE, fit
+from avahi_gpu.render.drawing import COLOURS, HEAT_COLOURS, WIDE, fit
+from avahi_gpu.render.heat import on_heat
 from avahi_gpu.render.lan import draw_lan
 
 SVG = "{http://www.w3.org/2000/svg}"
-GROUNDS = {"paper", "card", "edge", "rail", "chip", "own"}  # no text is of these colours
+SMALL_TEXT = 4.5  # the contrast that WCAG 2.1 asks of it (1.4.3)
+# no text is of these colours, or has these as its ground
+GROUNDS = {"paper", "card", "edge", "rail", "chip", "own", *HEAT_COLOURS, "white", "black"}
 ETH0 = Interface(
     "eth0", 2, "wired", up=True, running=True, multicast=True, speed_mbit=2500,
     addresses=(Address("192.0.2.1", 24, 4, "global"),),
@@ -156,13 +159,22 @@ def luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
+def contrast(ink: str, ground: str, scheme: int) -> float:
+    one, other = luminance(COLOURS[ink][scheme]), luminance(COLOURS[ground][scheme])
+    return (max(one, other) + 0.05) / (min(one, other) + 0.05)
+
+
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
 @pytest.mark.parametrize("ink", [name for name in COLOURS if name not in GROUNDS])
 def test_every_ink_is_readable_on_paper_and_card(ink: str, scheme: int) -> None:
-    """The contrast that WCAG 2.1 asks of small text (1.4.3)."""
     for ground in ("paper", "card"):
-        one, other = luminance(COLOURS[ink][scheme]), luminance(COLOURS[ground][scheme])
-        assert (max(one, other) + 0.05) / (min(one, other) + 0.05) >= 4.5, (ink, ground)
+        assert contrast(ink, ground, scheme) >= SMALL_TEXT, (ink, ground)
+
+
+def test_every_number_is_readable_on_the_heat_map() -> None:
+    for step, ground in enumerate(HEAT_COLOURS):
+        for scheme in (0, 1):
+            assert contrast(on_heat(step), ground, scheme) >= SMALL_TEXT, ground
 
 
 def test_dark_colours_wait_for_who_prefers_them() -> None:
