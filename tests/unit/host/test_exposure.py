@@ -144,3 +144,17 @@ def shared_folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir="/var/lib") as name:
         Path(name).chmod(0o755)
         yield Path(name)
+
+
+def test_what_was_not_there_is_not_run_as_root_either(shared_folder: Path) -> None:
+    missing = shared_folder / "python"
+
+    argv = lower(System(), [str(missing), "-V"])  # somebody puts it there now
+    missing.write_text(TELLS)
+    missing.chmod(0o755)
+
+    assert System().run(argv, 20.0).stdout.split()[:2] == ["65534", "65534"]
+
+
+def test_a_folder_of_anothers_counts_before_anything_is_in_it(system: System) -> None:
+    assert find_exposure(system, "/home/u/later/python") == "/home/u belongs to user 1000"
