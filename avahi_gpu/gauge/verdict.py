@@ -150,7 +150,7 @@ def describe_pair(links: Sequence[GaugedLink], measured: Measurement) -> str:
     """Return the sentence on the weak links of one pair: one way, or both."""
     link = links[0]
     one, other = measured.nodes[link.source], measured.nodes[link.target]
-    way = f"{one.host} {'and' if len(links) > 1 else 'to'} {other.host}"
+    way = f"the link between {one.host} and {other.host}" if len(links) > 1 else f"{one.host} to {other.host}"
     failed = next((x for x in links if x.bits_per_s is None), None)
     if failed is not None:
         return f"{way} could not be measured: {failed.error}"

@@ -86,7 +86,7 @@ def test_a_single_pair_is_that_pair() -> None:
 
     assert len(found.troubles) == 1
     assert found.troubles[0].startswith(
-        "b and c is slow both ways, 90.0 Mbit/s, 0.09 of what the cards give."
+        "the link between b and c is slow both ways, 90.0 Mbit/s, 0.09 of what the cards give."
     )
 
 
