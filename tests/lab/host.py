@@ -166,12 +166,14 @@ class Host:
         """Stop every process but process 1, as a host that swaps hard does; its kernel still answers."""
         for pid in self.outer_pids():
             if pid != self.pid:
-                os.kill(pid, signal.SIGSTOP)
+                with suppress(ProcessLookupError):  # it has ended meanwhile
+                    os.kill(pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
         """Let all processes go on."""
         for pid in self.outer_pids():
-            os.kill(pid, signal.SIGCONT)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
     # --- commands ----------------------------------------------------------------------------------------
 

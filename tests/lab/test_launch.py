@@ -203,7 +203,7 @@ def test_a_node_with_another_torch_is_refused_with_both_versions(shared_cluster3
     lab = shared_cluster3
     lab[1].write("/var/tmp/other/torch/__init__.py", OTHER_TORCH)
     lab[1].write("/var/tmp/other/torch/version.py", "__version__ = '2.4095.0'\ncuda = None\n")
-    command = launch("--nnodes", "2", "--join-timeout", "20", ALLREDUCE)
+    command = launch("--nnodes", "2", "--join-timeout", "60", ALLREDUCE)
     with on_all([lab[0]], command) as first:
         first[0].wait_for("waiting for 1 more", JOB_S)
         second = lab[1].run(command, env={"PYTHONPATH": "/var/tmp/other"}, timeout=JOB_S)

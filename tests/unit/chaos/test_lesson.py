@@ -6,6 +6,8 @@ import subprocess
 import sys
 from itertools import islice, pairwise
 
+import pytest
+
 from chaos.lesson import BATCH, FEATURES, TOLERANCE, examples, right_losses
 from tests.lab.host import REPOSITORY
 
@@ -40,6 +42,7 @@ def test_the_losses_fall_and_no_two_steps_have_the_same() -> None:
         assert abs(one - other) > 1000 * TOLERANCE * one
 
 
+@pytest.mark.timeout(300)  # torch loads for minutes where much else runs
 def test_torch_finds_the_same_losses() -> None:
     done = subprocess.run(
         [sys.executable, "-c", BY_TORCH], capture_output=True, text=True, check=True, cwd=REPOSITORY
