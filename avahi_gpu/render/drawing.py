@@ -50,6 +50,11 @@ JOB_COLOURS = tuple(name for name in COLOURS if name.startswith("job"))
 HEAT_COLOURS = tuple(name for name in COLOURS if name.startswith("heat"))
 
 
+def on_heat(step: int) -> str:
+    """Return the ink that is readable on a colour of HEAT_COLOURS."""
+    return "white" if step in (0, len(HEAT_COLOURS) - 1) else "black"
+
+
 def fit(text: str, width: float, size: float) -> str:
     """Return ``text``, safe to print, cut with an ellipsis to about ``width`` pixels at that font size."""
     shown = printable(text)

@@ -18,6 +18,7 @@ from avahi_gpu.model.units import (
     show_speed,
     three_digits,
 )
+from avahi_gpu.render.drawing import COLOURS, HEAT_COLOURS, on_heat
 from avahi_gpu.render.matrix import WIDTH
 from avahi_gpu.render.table import align
 from avahi_gpu.render.text import printable
@@ -26,15 +27,8 @@ CELL = 6  # characters of a number and the space before it
 NODES_SHOWN = 10  # of a table; of more nodes the slowest links are listed
 LINKS_LISTED = 10
 NAME_MIN = 8
-# least share of the best link -> colours of the terminal; the numbers say it all where there are none
-HEAT = (
-    (0.9, "white on #4575b4"),
-    (0.75, "black on #91bfdb"),
-    (0.6, "black on #d3e8f1"),
-    (0.4, "black on #fee090"),
-    (0.2, "black on #fc8d59"),
-    (0.0, "bold white on #c5221f"),
-)
+# the least share of the best link that has each of HEAT_COLOURS; the numbers say it all where there are none
+HEAT = (0.9, 0.75, 0.6, 0.4, 0.2, 0.0)
 HOW_COUNTED = (
     "Gbit/s and Mbit/s are of payload, one TCP stream at a time. algbw and busbw as nccl-tests define them: "
     "algbw = size / time, busbw = algbw × 2(n-1)/n; GB/s are 10⁹ bytes."
@@ -128,7 +122,7 @@ def show_matrix(
                 if number is None
                 else show_number(number)
             )
-            style = HEAT[heat_step((number or 0.0) / heat_by)][1] if heat_by and link is not None else ""
+            style = heat_style((number or 0.0) / heat_by) if heat_by and link is not None else ""
             line.append(" ").append(f"{word:>{CELL - 1}}", style=style)
         out.print(line)
     out.print("")
@@ -149,7 +143,13 @@ def show_number(value: float) -> str:
 
 def heat_step(share: float) -> int:
     """Return how hot a link is that gives this share of the best: 0 (as good as it) to 5."""
-    return next(step for step, (least, _) in enumerate(HEAT) if share >= least)
+    return next(step for step, least in enumerate(HEAT) if share >= least)
+
+
+def heat_style(share: float) -> str:
+    """Return the colours of such a link on a terminal, those of the picture."""
+    step = heat_step(share)
+    return f"{on_heat(step)} on {COLOURS[HEAT_COLOURS[step]][0]}"
 
 
 def list_links(measured: Measurement, out: Console) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from avahi_gpu.model.gauge import GaugedLink, Judgement, Measurement, Reduction
 from avahi_gpu.model.units import show_bandwidth, show_bytes, show_rate, show_seconds, three_digits
-from avahi_gpu.render.drawing import HEAT_COLOURS, box, document, group, line, paint, words
-from avahi_gpu.render.gauge import bus_bandwidth, heat_step, shorten_middle
+from avahi_gpu.render.drawing import HEAT_COLOURS, box, document, group, line, on_heat, paint, words
+from avahi_gpu.render.gauge import HEAT, bus_bandwidth, heat_step, shorten_middle
 from avahi_gpu.render.text import printable
 
 WIDTH = 960.0
@@ -29,7 +29,6 @@ SUBTITLE = 118  # characters of a line of the sentence on the slowest link
 LINE = 128  # characters of a line of the sentences below
 SENTENCES = 6
 LABEL_WIDTH = 58.0  # of a size on the axis
-SHARES = ("90 % of the best link or more", "75 %", "60 %", "40 %", "20 %", "less")
 
 
 def draw_heat(measured: Measurement, judged: Judgement) -> str:
@@ -98,11 +97,6 @@ def _map(measured: Measurement, judged: Judgement, cell: float) -> Iterator[str]
     yield from frames
 
 
-def on_heat(step: int) -> str:
-    """Return the ink that is readable on a colour of the heat map."""
-    return "white" if step in (0, len(HEAT_COLOURS) - 1) else "black"
-
-
 def _tell(measured: Measurement, link: GaugedLink) -> str:
     rate = link.error if link.bits_per_s is None else show_rate(link.bits_per_s)
     trip = "" if link.round_trip_s is None else f", round trip {show_seconds(link.round_trip_s)}"
@@ -117,8 +111,9 @@ def _too_many(count: int) -> Iterator[str]:
 
 
 def _legend(y: float) -> Iterator[str]:
+    best, *others = (f"{100 * least:.0f} %" for least in HEAT[:-1])
     x = MARGIN
-    for colour, told in zip(HEAT_COLOURS, SHARES, strict=True):
+    for colour, told in zip(HEAT_COLOURS, (f"{best} of the best link or more", *others, "less"), strict=True):
         yield box(round(x), round(y - 11), 14, 14, fill=colour)
         yield words(round(x + 20), round(y), told, ink="soft")
         x += 40 + 6.3 * len(told)

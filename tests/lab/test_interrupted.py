@@ -20,7 +20,7 @@ SETUP = ["avahi-gpu", "setup", "--yes"]
 UNDO = ["avahi-gpu", "undo", "--yes"]
 NSSWITCH = "/etc/nsswitch.conf"
 SERVICE = "/etc/avahi/services/torch.service"
-TRIES = 4
+TRIES = 4  # setups; one on an idle machine, seen to take two beside seven other tests
 JOURNAL = "/var/lib/avahi-gpu/journal"
 
 # mounts a folder anew as a small file system, with what was in it, and fills that to its last page

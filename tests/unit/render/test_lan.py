@@ -15,8 +15,7 @@ from rich.cells import cell_len
 
 from avahi_gpu.model import Address, Interface, Job, JobNode, JobPart, Peer, Versions
 from avahi_gpu.render.card import CARD_WIDTH
-from avahi_gpu.render.drawing import COLOURS, HEAT_COLOURS, WIDE, fit
-from avahi_gpu.render.heat import on_heat
+from avahi_gpu.render.drawing import COLOURS, HEAT_COLOURS, WIDE, fit, on_heat
 from avahi_gpu.render.lan import draw_lan
 
 SVG = "{http://www.w3.org/2000/svg}"
